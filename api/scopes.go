@@ -66,6 +66,7 @@ func (s *service) Scopes(ctx context.Context, req *connect.Request[aweighv1.Scop
 		id := i.Head.Scope
 		if out.Header == nil {
 			out.Header = s.named(s.read(i.Head, heard))
+			out.Header.Epoch = uint64(i.Epoch.Number) // the next block's, as in the list
 		}
 		x := &aweighv1.Scope{
 			Id: bytesOf(id), Prefix: i.Genesis.Prefix(), Name: i.Genesis.Name, Mode: i.Epoch.Policy.Rules.Mode.String(),

@@ -155,13 +155,18 @@ func (f method[Req, Resp]) at(ctx context.Context, e *endpoint, req *Req) (*Resp
 // read asks the nodes in turn until one can answer.
 func read[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp], req *Req) (resp *Resp, err error) {
 	var failed []error
+	var asked []string
 	c.order(ctx, func(e *endpoint) bool {
+		asked = append(asked, e.address)
 		if resp, err = ask.at(ctx, e, req); err != nil && elsewhere(err) && ctx.Err() == nil {
 			failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
 			return false
 		}
 		return true
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("%s: %w", strings.Join(asked, ", "), err)
+	}
 	if err != nil && len(failed) == len(c.endpoints) {
 		return nil, errors.Join(failed...)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -129,7 +130,12 @@ func translate(err error) error {
 		}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) { // it went away in the middle of an answer
-		f.kind, f.text = ErrUnreachable, "client: the node went away: "+f.text
+		f.kind, f.text = ErrUnreachable, "client: the node went away, or no node's API is at this address: "+f.text
+		return f
+	}
+	if strings.Contains(f.text, "http2: frame too large") || strings.Contains(f.text, "malformed HTTP") {
+		f.kind, f.refused = ErrUnreachable, true
+		f.text = "client: no node's API is at this address, which answers with something else than HTTP/2; see api-listen of the node"
 		return f
 	}
 	if status := strange.FindString(f.text); status != "" && !connect.IsWireError(err) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +49,11 @@ func TestNodesThatAllHangEndWithTheDeadline(t *testing.T) {
 	c := dial(t, hung(t), hung(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := c.Range(ctx, &aweighv1.RangeRequest{Key: []byte("a")}); !errors.Is(err, context.DeadlineExceeded) {
+	_, err := c.Range(ctx, &aweighv1.RangeRequest{Key: []byte("a")})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
+	}
+	if first := c.Addresses()[0]; err == nil || !strings.HasPrefix(err.Error(), first) {
+		t.Errorf("it does not name %s: %v", first, err)
 	}
 }

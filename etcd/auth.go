@@ -3,14 +3,12 @@ package etcd
 import (
 	"context"
 	"errors"
-	"net"
-	"sync"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -23,63 +21,7 @@ type authServer struct {
 	*service
 }
 
-var (
-	errAuthFailed  = status.Error(codes.InvalidArgument, "etcdserver: authentication failed, invalid user ID or password")
-	errNotEnabled  = status.Error(codes.FailedPrecondition, "etcdserver: authentication is not enabled")
-	errBadPassword = status.Error(codes.InvalidArgument, "aweigh: passwords have at most 72 bytes")
-)
-
-// Passwords are looked at one at a time: each takes a processor for a twentieth of a second,
-// and anybody may ask. So that nobody keeps others out, few wait from one address.
-const (
-	hashesWaiting = 64
-	hashesEach    = 4
-)
-
-// hashes is the queue of those whose passwords are to be looked at.
-type hashes struct {
-	turn    chan struct{} // holds a token while one is looked at
-	mu      sync.Mutex
-	waiting map[string]int // by address
-	all     int
-}
-
-// withHash looks at a password when it is its turn.
-func (s *service) withHash(ctx context.Context, do func() error) error {
-	door := peerOf(ctx)
-	from, _, _ := net.SplitHostPort(door)
-	if net.ParseIP(from).IsLoopback() {
-		from = door // these are of one machine, and behind one door
-	}
-	h := &s.hashes
-	h.mu.Lock()
-	if h.all >= hashesWaiting || h.waiting[from] >= hashesEach {
-		h.mu.Unlock()
-		return errTooManyRequests
-	}
-	if h.waiting == nil {
-		h.waiting = make(map[string]int)
-	}
-	h.all++
-	h.waiting[from]++
-	h.mu.Unlock()
-	defer func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.all--; h.waiting[from] > 1 {
-			h.waiting[from]--
-		} else {
-			delete(h.waiting, from)
-		}
-	}()
-	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
-		return do()
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
-	}
-}
+var errNotEnabled = status.Error(codes.FailedPrecondition, "etcdserver: authentication is not enabled")
 
 // Authenticate implements etcdpb.AuthServer.
 func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateRequest) (*etcdpb.AuthenticateResponse, error) {
@@ -90,18 +32,11 @@ func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateReq
 	if !a.Enabled {
 		return nil, errNotEnabled
 	}
-	err = s.withHash(ctx, func() error {
-		u := a.User(r.Name)
-		if u == nil || len(u.Password) == 0 || bcrypt.CompareHashAndPassword(u.Password, []byte(r.Password)) != nil {
-			return errAuthFailed
-		}
-		return nil
-	})
-	if err != nil {
+	if err := s.passwords.Check(ctx, peerOf(ctx), a.User(r.Name), r.Password); err != nil {
 		s.log.Warn("a client of etcd failed to identify itself", "user", r.Name)
 		return nil, err
 	}
-	return &etcdpb.AuthenticateResponse{Header: s.now(), Token: s.issue(r.Name, a.Revision)}, nil
+	return &etcdpb.AuthenticateResponse{Header: s.now(), Token: s.guard.Issue(r.Name, a.Revision)}, nil
 }
 
 // now is a header as of what this node knows.
@@ -109,21 +44,21 @@ func (s *service) now() *etcdpb.ResponseHeader { return s.header(s.node.Root().L
 
 // change has users and roles changed, as often as somebody else does so meanwhile. What
 // edit leaves as it is changes nothing.
-func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (*etcdpb.ResponseHeader, error) {
+func (s *authServer) change(ctx context.Context, edit func(*auth.Edit) error) (*etcdpb.ResponseHeader, error) {
 	for {
 		a, err := s.node.Access(ctx, true)
 		if err != nil {
 			return nil, statusFor(ctx, err)
 		}
-		e := accessEdit{Access: a}
+		e := auth.Edit{Access: a}
 		if err := edit(&e); err != nil {
 			return nil, err
 		}
-		if !e.changed {
+		if !e.Changed {
 			return s.now(), nil
 		}
 		e.Revision++
-		receipt, err := s.node.Permit(ctx, e.Access, node.Once{Justification: e.why})
+		receipt, err := s.node.Permit(ctx, e.Access, node.Once{Justification: e.Why})
 		if err == nil {
 			err = failure(receipt)
 		}
@@ -162,7 +97,7 @@ func (s *authServer) AuthStatus(ctx context.Context, _ *etcdpb.AuthStatusRequest
 
 // AuthEnable implements etcdpb.AuthServer.
 func (s *authServer) AuthEnable(ctx context.Context, _ *etcdpb.AuthEnableRequest) (*etcdpb.AuthEnableResponse, error) {
-	h, err := s.change(ctx, (*accessEdit).enable)
+	h, err := s.change(ctx, (*auth.Edit).Enable)
 	if err != nil {
 		return nil, err
 	}
@@ -171,40 +106,26 @@ func (s *authServer) AuthEnable(ctx context.Context, _ *etcdpb.AuthEnableRequest
 
 // AuthDisable implements etcdpb.AuthServer.
 func (s *authServer) AuthDisable(ctx context.Context, _ *etcdpb.AuthDisableRequest) (*etcdpb.AuthDisableResponse, error) {
-	h, err := s.change(ctx, (*accessEdit).disable)
+	h, err := s.change(ctx, (*auth.Edit).Disable)
 	if err != nil {
 		return nil, err
 	}
 	return &etcdpb.AuthDisableResponse{Header: h}, nil
 }
 
-// hashed is what is kept of a password.
-func (s *authServer) hashed(ctx context.Context, password, hash string) (out []byte, err error) {
-	if hash != "" {
-		return decodeHash(hash)
-	}
-	err = s.withHash(ctx, func() error {
-		if out, err = bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost); err != nil {
-			return errBadPassword
-		}
-		return nil
-	})
-	return out, err
-}
-
 // UserAdd implements etcdpb.AuthServer.
 func (s *authServer) UserAdd(ctx context.Context, r *etcdpb.AuthUserAddRequest) (*etcdpb.AuthUserAddResponse, error) {
 	if r.Name == "" {
-		return nil, errUserEmpty
+		return nil, auth.ErrUserEmpty
 	}
 	var hash []byte
 	if !r.Options.GetNoPassword() {
 		var err error
-		if hash, err = s.hashed(ctx, r.Password, r.HashedPassword); err != nil {
+		if hash, err = s.passwords.Hash(ctx, peerOf(ctx), r.Password, r.HashedPassword); err != nil {
 			return nil, err
 		}
 	}
-	h, err := s.change(ctx, func(e *accessEdit) error { return e.addUser(r.Name, hash) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.AddUser(r.Name, hash) })
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +140,7 @@ func (s *authServer) UserGet(ctx context.Context, r *etcdpb.AuthUserGetRequest) 
 	}
 	u := a.User(r.Name)
 	if u == nil {
-		return nil, errUserNotFound
+		return nil, auth.ErrUserNotFound
 	}
 	return &etcdpb.AuthUserGetResponse{Header: s.now(), Roles: u.Roles}, nil
 }
@@ -239,7 +160,7 @@ func (s *authServer) UserList(ctx context.Context, _ *etcdpb.AuthUserListRequest
 
 // UserDelete implements etcdpb.AuthServer.
 func (s *authServer) UserDelete(ctx context.Context, r *etcdpb.AuthUserDeleteRequest) (*etcdpb.AuthUserDeleteResponse, error) {
-	h, err := s.change(ctx, func(e *accessEdit) error { return e.deleteUser(r.Name) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.DeleteUser(r.Name) })
 	if err != nil {
 		return nil, err
 	}
@@ -248,11 +169,11 @@ func (s *authServer) UserDelete(ctx context.Context, r *etcdpb.AuthUserDeleteReq
 
 // UserChangePassword implements etcdpb.AuthServer.
 func (s *authServer) UserChangePassword(ctx context.Context, r *etcdpb.AuthUserChangePasswordRequest) (*etcdpb.AuthUserChangePasswordResponse, error) {
-	hash, err := s.hashed(ctx, r.Password, r.HashedPassword)
+	hash, err := s.passwords.Hash(ctx, peerOf(ctx), r.Password, r.HashedPassword)
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.change(ctx, func(e *accessEdit) error { return e.setPassword(r.Name, hash) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.SetPassword(r.Name, hash) })
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +182,7 @@ func (s *authServer) UserChangePassword(ctx context.Context, r *etcdpb.AuthUserC
 
 // UserGrantRole implements etcdpb.AuthServer.
 func (s *authServer) UserGrantRole(ctx context.Context, r *etcdpb.AuthUserGrantRoleRequest) (*etcdpb.AuthUserGrantRoleResponse, error) {
-	h, err := s.change(ctx, func(e *accessEdit) error { return e.grantRole(r.User, r.Role) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.GrantRole(r.User, r.Role) })
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +191,7 @@ func (s *authServer) UserGrantRole(ctx context.Context, r *etcdpb.AuthUserGrantR
 
 // UserRevokeRole implements etcdpb.AuthServer.
 func (s *authServer) UserRevokeRole(ctx context.Context, r *etcdpb.AuthUserRevokeRoleRequest) (*etcdpb.AuthUserRevokeRoleResponse, error) {
-	h, err := s.change(ctx, func(e *accessEdit) error { return e.revokeRole(r.Name, r.Role) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.RevokeRole(r.Name, r.Role) })
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +200,7 @@ func (s *authServer) UserRevokeRole(ctx context.Context, r *etcdpb.AuthUserRevok
 
 // RoleAdd implements etcdpb.AuthServer.
 func (s *authServer) RoleAdd(ctx context.Context, r *etcdpb.AuthRoleAddRequest) (*etcdpb.AuthRoleAddResponse, error) {
-	h, err := s.change(ctx, func(e *accessEdit) error { return e.addRole(r.Name) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.AddRole(r.Name) })
 	if err != nil {
 		return nil, err
 	}
@@ -299,10 +220,10 @@ func (s *authServer) RoleGet(ctx context.Context, r *etcdpb.AuthRoleGetRequest) 
 	}
 	x := a.Role(r.Role)
 	if x == nil {
-		return nil, errRoleNotFound
+		return nil, auth.ErrRoleNotFound
 	}
 	for i := range x.Grant {
-		out.Perm = append(out.Perm, permissionOf(&x.Grant[i]))
+		out.Perm = append(out.Perm, auth.PermissionOf(&x.Grant[i]))
 	}
 	return out, nil
 }
@@ -322,7 +243,7 @@ func (s *authServer) RoleList(ctx context.Context, _ *etcdpb.AuthRoleListRequest
 
 // RoleDelete implements etcdpb.AuthServer.
 func (s *authServer) RoleDelete(ctx context.Context, r *etcdpb.AuthRoleDeleteRequest) (*etcdpb.AuthRoleDeleteResponse, error) {
-	h, err := s.change(ctx, func(e *accessEdit) error { return e.deleteRole(r.Role) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.DeleteRole(r.Role) })
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +252,7 @@ func (s *authServer) RoleDelete(ctx context.Context, r *etcdpb.AuthRoleDeleteReq
 
 // RoleGrantPermission implements etcdpb.AuthServer.
 func (s *authServer) RoleGrantPermission(ctx context.Context, r *etcdpb.AuthRoleGrantPermissionRequest) (*etcdpb.AuthRoleGrantPermissionResponse, error) {
-	h, err := s.change(ctx, func(e *accessEdit) error { return e.grant(r.Name, r.Perm) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.Grant(r.Name, r.Perm) })
 	if err != nil {
 		return nil, err
 	}
@@ -340,7 +261,7 @@ func (s *authServer) RoleGrantPermission(ctx context.Context, r *etcdpb.AuthRole
 
 // RoleRevokePermission implements etcdpb.AuthServer.
 func (s *authServer) RoleRevokePermission(ctx context.Context, r *etcdpb.AuthRoleRevokePermissionRequest) (*etcdpb.AuthRoleRevokePermissionResponse, error) {
-	h, err := s.change(ctx, func(e *accessEdit) error { return e.revoke(r.Role, r.Key, r.RangeEnd) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.Revoke(r.Role, r.Key, r.RangeEnd) })
 	if err != nil {
 		return nil, err
 	}

@@ -5,74 +5,18 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"net"
-	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
-	"pgregory.net/rapid"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/internal/testwait"
-	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
-
-// TestRightsAreThoseOfKeys: a user may do with a range what it may do with each of its keys.
-func TestRightsAreThoseOfKeys(t *testing.T) {
-	var keys [][]byte // in order, and any range's ends are among them
-	for a := byte('a'); a <= 'd'; a++ {
-		keys = append(keys, []byte{a}, []byte{a, 0}, []byte{a, 'x'})
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		draw := func(name string) (key, end []byte) {
-			key = rapid.SampledFrom(keys).Draw(t, name)
-			switch rapid.IntRange(0, 3).Draw(t, name+" form") {
-			case 0:
-				return key, nil
-			case 1:
-				return key, []byte{0}
-			}
-			return key, rapid.SampledFrom(keys).Draw(t, name+" end")
-		}
-		a := &scope.Access{Users: []scope.User{{Name: "u", Roles: []string{"r"}}}, Roles: []scope.Role{{Name: "r"}}}
-		for i := range rapid.IntRange(0, 5).Draw(t, "grants") {
-			key, end := draw(fmt.Sprint("grant ", i))
-			a.Roles[0].Grant = append(a.Roles[0].Grant, scope.Permission{Read: true, Key: key, End: end})
-		}
-		r := rightsOf(a, "u")
-		key, end := draw("asked")
-		if len(end) > 0 && !scope.ToEnd(end) && bytes.Compare(key, end) >= 0 {
-			return // of no key
-		}
-		all := append(keys[:len(keys):len(keys)], []byte("zz")) // beyond all ends
-		want := true
-		for _, k := range all {
-			if !scope.Within(k, key, end) {
-				continue
-			}
-			may := false
-			for _, g := range a.Roles[0].Grant {
-				may = may || scope.Within(k, g.Key, g.End)
-			}
-			want = want && may
-		}
-		// A point takes no keys that sort right behind it, which these do not show.
-		if got := r.mayRead(key, end) == nil; got && !want {
-			t.Fatalf("[%q, %q) may be read under %+v", key, end, a.Roles[0].Grant)
-		} else if !got && want && len(end) == 0 {
-			t.Fatalf("%q may not be read under %+v", key, a.Roles[0].Grant)
-		}
-		if r.mayWrite(key, end) == nil {
-			t.Fatal("what may be read may be written")
-		}
-	})
-}
 
 // as is a context of somebody who has a token.
 func (w *world) as(t *testing.T, user string) context.Context {
@@ -289,7 +233,7 @@ func (w *world) mayWatch(ctx context.Context, key []byte) error {
 	}
 	r, err := s.Recv()
 	if err == nil && r.Canceled {
-		for _, known := range []error{errDenied, errUserEmpty} {
+		for _, known := range []error{errDenied, auth.ErrUserEmpty} {
 			if r.CancelReason == known.Error() {
 				return known
 			}
@@ -310,6 +254,17 @@ func (w *world) mayKeep(ctx context.Context, id int64) error {
 		_, err = s.Recv()
 	}
 	return err
+}
+
+// token has the form of those that package auth makes.
+type token struct {
+	_         struct{} `cbor:",toarray"`
+	Network   aweigh.NetworkID
+	User      string
+	Revision  int64
+	Until     aweigh.Instant
+	Node      votes.PublicKey
+	Signature []byte
 }
 
 // TestTokensThatAreNone: what no node of the network signed, or for another user, network
@@ -340,10 +295,11 @@ func TestTokensThatAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(&x)
-		x.Signature = key.Sign(votes.ContextToken, x.signed())
+		x.Signature = nil
+		x.Signature = key.Sign(votes.ContextToken, canon.Encode(x))
 		return base64.RawURLEncoding.EncodeToString(canon.Encode(x))
 	}
-	own := w.server.service.identity
+	own := w.identity
 	for name, text := range map[string]string{
 		"nothing":           "",
 		"noise":             "noise",
@@ -389,45 +345,5 @@ func TestMalformedWatchesOfUsers(t *testing.T) {
 				t.Errorf("%v: %v, %v", r, got, err)
 			}
 		}
-	}
-}
-
-// TestPasswordsAreLookedAtInTurn: those who ask again and again keep others out of nothing
-// but their own address's turns.
-func TestPasswordsAreLookedAtInTurn(t *testing.T) {
-	s := &service{hashes: hashes{turn: make(chan struct{}, 1)}}
-	from := func(address string) context.Context {
-		return peer.NewContext(context.Background(), &peer.Peer{Addr: &net.TCPAddr{IP: net.ParseIP(address), Port: 1}})
-	}
-	hold, begun := make(chan struct{}), make(chan struct{}, 100)
-	var working sync.WaitGroup
-	refused := 0
-	for range hashesEach {
-		working.Go(func() {
-			if err := s.withHash(from("192.0.2.1"), func() error { begun <- struct{}{}; <-hold; return nil }); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	<-begun
-	testwait.Until(t, "all wait", func() bool {
-		s.hashes.mu.Lock()
-		defer s.hashes.mu.Unlock()
-		return s.hashes.all == hashesEach
-	})
-	for range 10 {
-		if err := s.withHash(from("192.0.2.1"), func() error { return nil }); err == errTooManyRequests {
-			refused++
-		}
-	}
-	done := make(chan error, 1)
-	go func() { done <- s.withHash(from("192.0.2.2"), func() error { return nil }) }()
-	close(hold)
-	working.Wait()
-	if err := <-done; err != nil || refused != 10 {
-		t.Errorf("another: %v; %d refused", err, refused)
-	}
-	if s.hashes.all != 0 || len(s.hashes.waiting) != 0 {
-		t.Errorf("%d wait in the end", s.hashes.all)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
@@ -20,13 +21,13 @@ import (
 var (
 	errKeyNotFound     = status.Error(codes.InvalidArgument, "etcdserver: key not found")
 	errTooLarge        = status.Error(codes.InvalidArgument, "etcdserver: request is too large")
-	errTooManyRequests = status.Error(codes.ResourceExhausted, "etcdserver: too many requests")
+	errTooManyRequests = auth.ErrTooManyRequests
 	errSlowRequest     = status.Error(codes.DeadlineExceeded, "aweigh: many requests arrive at once, and this one did not in time; try again")
 	errNoLeader        = status.Error(codes.Unavailable, noLeader)
 	errStopped         = status.Error(codes.Unavailable, "etcdserver: server stopped")
 	errTimeout         = status.Error(codes.Unavailable, "etcdserver: request timed out")
 	errCorrupt         = status.Error(codes.DataLoss, "etcdserver: corrupt cluster")
-	errDenied          = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
+	errDenied          = auth.ErrDenied
 	errSpans           = status.Error(codes.InvalidArgument, "aweigh: the keys belong to several scopes, and each decides for itself; send one transaction for each (aweigh scope tree shows them)")
 	errNotHeld         = status.Error(codes.FailedPrecondition, "aweigh: this node does not hold the scope of these keys, and passes on ranges, deletes, transactions, puts and watches; connect to a node that holds it, or start this one with --follow and its prefix")
 	errWatchCanceled   = status.Error(codes.Canceled, "etcdserver: watch canceled")

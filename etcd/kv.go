@@ -71,7 +71,7 @@ func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutRe
 	if err != nil {
 		return nil, err
 	}
-	known.by.bound(&t)
+	known.by.Bound(&t)
 	receipt, err := s.write(ctx, t)
 	if errors.Is(err, scope.ErrKeyNotFound) && r.Lease != 0 {
 		err = s.whichNotFound(ctx, r.Lease)
@@ -147,7 +147,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 		}
 		return out, statusFor(ctx, err)
 	}
-	known.by.bound(&t)
+	known.by.Bound(&t)
 	receipt, err := s.write(ctx, t)
 	branch := t.Failure
 	if receipt.Succeeded {

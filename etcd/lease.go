@@ -76,7 +76,7 @@ func (s *leaseServer) LeaseLeases(ctx context.Context, _ *etcdpb.LeaseLeasesRequ
 		ids, err := v.Leases()
 		for _, id := range ids {
 			if who != nil {
-				if err := s.permitsLease(ctx, who, id, who.mayRead); err != nil {
+				if err := s.permitsLease(ctx, who, id, who.MayRead); err != nil {
 					return err
 				}
 			}

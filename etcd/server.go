@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
@@ -129,20 +130,18 @@ type service struct {
 	maxRequest      int // bytes
 	stopping        <-chan struct{}
 
-	conns    *boundedListener
-	sources  sources
-	watches  atomic.Int64
-	calls    atomic.Int64
-	counted  counted
-	arrivals arrivals
-	leader   leaderSense
-	guard    guard
-	tokens   tokens
-	identity votes.PrivateKey
-	hashes   hashes
-	hashing  chan struct{} // holds a token while a digest is computed
-	saving   chan struct{} // holds a token while a snapshot is made
-	scratch  string
+	conns     *boundedListener
+	sources   sources
+	watches   atomic.Int64
+	calls     atomic.Int64
+	counted   counted
+	arrivals  arrivals
+	leader    leaderSense
+	guard     *auth.Guard
+	passwords *auth.Passwords
+	hashing   chan struct{} // holds a token while a digest is computed
+	saving    chan struct{} // holds a token while a snapshot is made
+	scratch   string
 }
 
 // Listen opens the server's address. Whoever reaches it can read and write: the
@@ -176,7 +175,7 @@ func Listen(cfg Config) (*Server, error) {
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(&last, cfg.Node.Peer()),
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery, maxRequest: cfg.MaxRequest,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{places: make(chan struct{}, maxArrivals), most: arrivalTime},
-		identity: cfg.Identity, hashes: hashes{turn: make(chan struct{}, 1)}, counted: counted{streams: make(map[string]*methodCounts)},
+		guard: auth.NewGuard(cfg.Node, cfg.Identity), passwords: auth.NewPasswords(), counted: counted{streams: make(map[string]*methodCounts)},
 	}
 	s.conns = bounded(l, maxConns)
 	server := grpc.NewServer(

@@ -23,7 +23,7 @@ func (s *service) unimplemented(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	who, err := s.caller(stream.Context())
 	if err == nil && who != nil {
-		err = who.mayRule()
+		err = who.MayRule()
 	}
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/referral"
@@ -251,13 +252,13 @@ const noWatch = -1
 func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	x, why := newWatch(r)
 	var newest, compacted int64
-	err := w.current(w.ctx)
-	var who *rights
+	err := worded(w.ctx, w.guard.Current(w.ctx))
+	var who *auth.Rights
 	if err == nil {
 		who, err = w.caller(w.ctx)
 	}
 	if err == nil && who != nil && why == "" {
-		err = who.mayRead(x.key, x.end)
+		err = who.MayRead(x.key, x.end)
 	}
 	if err != nil {
 		why = err.Error()

@@ -38,10 +38,11 @@ type world struct {
 	etcdpb.LockClient
 	etcdpb.ElectionClient
 	etcdpb.AuthClient
-	conn   *grpc.ClientConn
-	node   *node.Node
-	server *Server
-	ctx    context.Context
+	conn     *grpc.ClientConn
+	node     *node.Node
+	server   *Server
+	identity votes.PrivateKey // of the node
+	ctx      context.Context
 
 	stopServing func()
 }
@@ -106,7 +107,7 @@ func serve(t testing.TB, cfg Config, n node.Config) *world {
 		t.Fatal(err)
 	}
 	n.Store, n.Listen, n.Timeout = disk, []string{"/ip4/127.0.0.1/tcp/0"}, 2*time.Second
-	w := &world{}
+	w := &world{identity: n.Identity}
 	if w.node, err = node.New(n); err != nil {
 		t.Fatal(err)
 	}

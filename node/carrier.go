@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -33,13 +34,13 @@ func (n *Replica) Followed() bool {
 			n.followed.Store(true)
 		}
 		n.asked = now
-		go func() {
+		n.of.tasks.Go("who follows", func(context.Context) {
 			anchors := n.epochs.checker().Anchors
 			n.followed.Store(slices.ContainsFunc(n.host.Hears(n.topic()), func(id peer.ID) bool {
 				_, ok := anchors[n.called.of(id)]
 				return !ok
 			}))
-		}()
+		})
 	}
 	return n.followed.Load()
 }

@@ -56,8 +56,10 @@ func (n *Replica) KeepAlive(ctx context.Context, ids []int64) (ttls []int64, err
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	r, runs := n.renewals.join(ids)
-	if runs {
-		go r.run(n, &n.renewals)
+	if runs && !n.of.tasks.Go("keeping leases alive", func(ctx context.Context) { r.run(ctx, n, &n.renewals) }) {
+		n.renewals.seal(r)
+		r.err = ErrStopped
+		close(r.done)
 	}
 	select {
 	case <-r.done:
@@ -119,12 +121,12 @@ func (q *renewals) seal(r *renewal) []int64 {
 
 // run proposes a round and waits until it is final. It continues if the call that began it has returned, because other
 // calls wait for it as well.
-func (r *renewal) run(n *Replica, q *renewals) {
+func (r *renewal) run(ctx context.Context, n *Replica, q *renewals) {
 	defer close(r.done)
 	q.running <- struct{}{}
 	defer func() { <-q.running }()
 	ids := q.seal(r)
-	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timeout)
 	defer cancel()
 	receipt, err := n.lease(ctx, scope.LeaseRequest{Kind: scope.LeaseKeepAlive, IDs: ids, Asked: n.runner.now()}, Once{})
 	if err == nil && receipt.Code != scope.Applied {

@@ -41,6 +41,7 @@ type Node struct {
 	remotes    remoteScopes // scopes that it does not hold
 	memory     *Memory      // of its watches
 	pin        pinned
+	tasks      *tasks // that work for callers
 
 	started, shut sync.Once
 	startErr      error
@@ -61,9 +62,8 @@ type Node struct {
 
 // session is one run of a node.
 type session struct {
-	ctx     context.Context
-	running sync.WaitGroup
-	failed  chan error // holds the reason why the node must stop
+	*tasks
+	failed chan error // holds the reason why the node must stop
 }
 
 // stop makes the node stop with an error, if it runs.
@@ -93,7 +93,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), memory: newMemory(cfg.WatchMemory, cfg.WatchSlow), refusals: newRefusals(), nonMembers: admission.NewNonMembers(), repeats: admission.NewRepeats(), announces: admission.NewAnnouncements(), sharing: admission.NewSharing(admission.RunQueue(time.Now)), met: newMembers(), states: newStates(), replicas: make(map[place]*Replica), topics: make(map[p2p.Topic]*Replica), opened: make(chan struct{}), moved: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), memory: newMemory(cfg.WatchMemory, cfg.WatchSlow), tasks: newTasks(context.Background()), refusals: newRefusals(), nonMembers: admission.NewNonMembers(), repeats: admission.NewRepeats(), announces: admission.NewAnnouncements(), sharing: admission.NewSharing(admission.RunQueue(time.Now)), met: newMembers(), states: newStates(), replicas: make(map[place]*Replica), topics: make(map[p2p.Topic]*Replica), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
 	n.pin.want = cfg.Trusted
 	if _, ok, err := machine.StoredGenesis(cfg.Store); err != nil {
@@ -190,6 +190,9 @@ func (n *Node) Run(ctx context.Context) error {
 // Close releases what a node holds. Run calls it; call it for a node that was never run.
 func (n *Node) Close() (err error) {
 	n.shut.Do(func() {
+		slow := time.AfterFunc(closeSlow, func() { n.cfg.Log.Warn("still closing", "waits_for", n.tasks.names()) })
+		defer slow.Stop()
+		n.tasks.close() // before what they use
 		err = n.host.Close()
 		for _, p := range n.Replicas() {
 			err = errors.Join(err, p.release())
@@ -198,19 +201,20 @@ func (n *Node) Close() (err error) {
 	return err
 }
 
+// closeSlow is after how long Close logs what it waits for.
+const closeSlow = 5 * time.Second
+
 // live runs all replicas, including those that are opened meanwhile.
 func (n *Node) live(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	l := &session{ctx: ctx, failed: make(chan error, 1)}
+	l := &session{tasks: newTasks(ctx), failed: make(chan error, 1)}
 	n.mu.Lock()
 	n.session = l
 	for _, p := range n.replicas {
 		n.start(p)
 	}
-	l.running.Go(func() { n.watchLag(ctx) })
-	l.running.Go(func() { n.watchStates(ctx) })
-	l.running.Go(func() { n.followLeases(ctx) })
+	l.Go("lag", n.watchLag)
+	l.Go("anchors' states", n.watchStates)
+	l.Go("leases", n.followLeases)
 	n.mu.Unlock()
 	var err error
 	select {
@@ -220,8 +224,7 @@ func (n *Node) live(ctx context.Context) error {
 	n.mu.Lock()
 	n.session = nil // no more parts run from here on
 	n.mu.Unlock()
-	cancel()
-	l.running.Wait()
+	l.close()
 	select {
 	case err = <-l.failed:
 	default:
@@ -230,21 +233,17 @@ func (n *Node) live(ctx context.Context) error {
 }
 
 // spawn calls f in a goroutine while the node runs. It reports whether the node runs.
-func (n *Node) spawn(f func(context.Context)) bool {
+func (n *Node) spawn(name string, f func(context.Context)) bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	l := n.session
-	if l != nil {
-		l.running.Go(func() { f(l.ctx) })
-	}
-	return l != nil
+	return n.session != nil && n.session.Go(name, f)
 }
 
 // start runs a replica. n.mu is held, and the node runs.
 func (n *Node) start(p *Replica) {
 	l := n.session
-	l.running.Go(func() {
-		err := p.run(l.ctx)
+	l.Go("running a scope", func(ctx context.Context) {
+		err := p.run(ctx)
 		var broken must.Violation
 		switch {
 		case err == nil:
@@ -313,7 +312,7 @@ func (n *Node) grow(p *Replica) {
 	if l == nil {
 		return
 	}
-	l.running.Go(func() {
+	l.Go("opening scopes", func(context.Context) {
 		if err := n.openChildren(p); err != nil {
 			l.fail(err)
 		}

@@ -59,16 +59,12 @@ func (f *remoteScope) inquire(ctx context.Context, ask referral.Question, check 
 	hedge := time.NewTicker(referral.HedgeAfter)
 	defer hedge.Stop()
 	answers, moved := make(chan answered), make(chan struct{}, 1)
-	quiet := time.AfterFunc(silence, func() {
-		if f.catchUp(asking) {
-			moved <- struct{}{}
-		}
-	})
+	quiet := time.NewTimer(silence)
 	defer quiet.Stop()
 	for {
 		f.mu.Lock()
 		for x, ok := q.Next(); ok; x, ok = q.Next() {
-			go f.put(asking, q, x, answers)
+			f.of.tasks.Go("asking an anchor", func(context.Context) { f.put(asking, q, x, answers) })
 		}
 		a, err, ended := q.Result()
 		if ended && err == nil && !ask.Proves() {
@@ -92,6 +88,12 @@ func (f *remoteScope) inquire(ctx context.Context, ask referral.Question, check 
 			f.mu.Lock()
 			q.Hear(a.Query, a.took, a.Answer, a.err)
 			f.mu.Unlock()
+		case <-quiet.C:
+			f.of.tasks.Go("asking for a government", func(context.Context) {
+				if f.catchUp(asking) {
+					moved <- struct{}{}
+				}
+			})
 		case <-hedge.C:
 			f.mu.Lock()
 			q.Hedge()
@@ -99,6 +101,10 @@ func (f *remoteScope) inquire(ctx context.Context, ask referral.Question, check 
 		case <-ctx.Done():
 			f.mu.Lock()
 			q.GiveUp(ctx.Err())
+			f.mu.Unlock()
+		case <-f.of.tasks.ctx.Done(): // no question is under way any more, or will be
+			f.mu.Lock()
+			q.GiveUp(ErrStopped)
 			f.mu.Unlock()
 		}
 	}

@@ -43,9 +43,9 @@ func (f *remoteScope) join() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.taps++; p.taps == 1 {
-		ctx, stop := context.WithCancel(context.Background())
-		p.stop = stop
-		go f.poll(ctx)
+		var ctx context.Context
+		ctx, p.stop = context.WithCancel(f.of.tasks.ctx)
+		f.of.tasks.Go("polling a scope", func(context.Context) { f.poll(ctx) })
 	}
 }
 
@@ -149,16 +149,24 @@ func (t *remoteWatch) drop() {
 
 // openTap begins to read the changes of the keys [key, end) from a revision on.
 func openTap(ctx context.Context, f *remoteScope, key, end []byte, next int64) *remoteWatch {
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := f.of.tasks.within(ctx)
 	t := &remoteWatch{of: f, key: key, end: end, stop: stop, next: next, stirred: make(chan struct{}, 1)}
 	f.join()
 	f.of.remotes.taps.Add(1)
-	context.AfterFunc(ctx, t.drop)
-	go func() {
-		defer f.of.remotes.taps.Add(-1)
-		defer f.leave()
+	context.AfterFunc(ctx, func() {
+		stop()
+		t.drop()
+	})
+	left := func() {
+		f.leave()
+		f.of.remotes.taps.Add(-1)
+	}
+	if !f.of.tasks.Go("watching a scope", func(context.Context) {
+		defer left()
 		t.run(ctx)
-	}()
+	}) {
+		left()
+	}
 	return t
 }
 

@@ -90,13 +90,21 @@ func (c *closing) ask(ctx context.Context, p *Replica) {
 	if !c.asking.CompareAndSwap(false, true) {
 		return
 	}
-	go func() {
+	asks := func(closing context.Context) {
 		defer c.asking.Store(false)
+		ctx, stop := p.of.tasks.within(ctx)
+		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_, err := p.Txn(ctx, scope.Txn{}, Once{Justification: "to close revisions that clients heard of in other scopes"})
 		if !errors.Is(err, context.Canceled) {
-			time.Sleep(CloseEvery)
+			select {
+			case <-time.After(CloseEvery):
+			case <-closing.Done():
+			}
 		}
-	}()
+	}
+	if !p.of.tasks.Go("closing revisions", asks) {
+		c.asking.Store(false)
+	}
 }

@@ -139,25 +139,27 @@ func nonceAgain(nonce []byte) []byte {
 const elsewhereWithin = time.Second
 
 // meanwhile calls functions for other scopes at once, and waits a moment for them. Their errors are ignored.
-func (n *Node) meanwhile(ctx context.Context, all []func(context.Context) error) {
+func (n *Node) meanwhile(all []func(context.Context) error) {
 	if len(all) == 0 {
 		return
 	}
-	var doing sync.WaitGroup
 	done := make(chan struct{})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.Timeout)
-	for _, do := range all {
-		doing.Go(func() {
-			if err := do(ctx); err != nil {
-				n.root.log.Debug("a lease could not be changed in another scope", "error", err)
-			}
-		})
-	}
-	go func() {
+	if !n.tasks.Go("leases in other scopes", func(ctx context.Context) {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(ctx, n.cfg.Timeout)
+		defer cancel()
+		var doing sync.WaitGroup
+		for _, do := range all {
+			doing.Go(func() {
+				if err := do(ctx); err != nil {
+					n.root.log.Debug("a lease could not be changed in another scope", "error", err)
+				}
+			})
+		}
 		doing.Wait()
-		cancel()
-		close(done)
-	}()
+	}) {
+		return
+	}
 	wait := time.NewTimer(elsewhereWithin)
 	defer wait.Stop()
 	select {
@@ -213,7 +215,7 @@ func (n *Node) Revoke(ctx context.Context, id int64, once Once) (machine.Receipt
 			return err
 		})
 	}
-	n.meanwhile(ctx, all)
+	n.meanwhile(all)
 	return r, nil
 }
 
@@ -223,7 +225,7 @@ func (n *Node) KeepAlive(ctx context.Context, ids []int64) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.meanwhile(ctx, n.elsewhere(ids, func(ctx context.Context, p *Replica, known []int64) error {
+	n.meanwhile(n.elsewhere(ids, func(ctx context.Context, p *Replica, known []int64) error {
 		_, err := p.KeepAlive(ctx, known)
 		return err
 	}))
@@ -283,21 +285,25 @@ func (n *Node) Compact(ctx context.Context, revision int64, once Once) (machine.
 	if err != nil {
 		return r, err
 	}
-	var doing sync.WaitGroup
 	did := make(chan machine.Receipt, len(heads))
-	for p, h := range heads {
-		if at := min(revision, h.Revision); p != n.root && at > h.Compacted && revision <= newest {
-			doing.Go(func() {
-				if r, err := p.Compact(ctx, at, Once{Justification: once.Justification}); err == nil && r.Code == scope.Applied {
-					did <- r
-				}
-			})
+	if !n.tasks.Go("compacting other scopes", func(context.Context) {
+		defer close(did)
+		ctx, stop := n.tasks.within(ctx)
+		defer stop()
+		var doing sync.WaitGroup
+		for p, h := range heads {
+			if at := min(revision, h.Revision); p != n.root && at > h.Compacted && revision <= newest {
+				doing.Go(func() {
+					if r, err := p.Compact(ctx, at, Once{Justification: once.Justification}); err == nil && r.Code == scope.Applied {
+						did <- r
+					}
+				})
+			}
 		}
-	}
-	go func() {
 		doing.Wait()
-		close(did)
-	}()
+	}) {
+		return r, nil
+	}
 	wait := time.NewTimer(elsewhereWithin)
 	defer wait.Stop()
 	for {

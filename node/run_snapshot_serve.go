@@ -56,7 +56,7 @@ func (n *Replica) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, erro
 	if offer, _ := n.snapshots.ready(k); offer != nil {
 		return offer, nil
 	}
-	if n.offers.CompareAndSwap(false, true) && !n.of.spawn(n.makeOffers) {
+	if n.offers.CompareAndSwap(false, true) && !n.of.spawn("snapshot offers", n.makeOffers) {
 		n.offers.Store(false) // the node is not running yet
 	}
 	select {

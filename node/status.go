@@ -57,7 +57,7 @@ func (n *Replica) Reach() Reach { return n.reach(n.Status()) }
 // reach counts the anchors that are connected and report that they sign. Anchors that listen (P9) wait for a quorum;
 // they count if the anchors that sign are no quorum without them.
 func (n *Replica) reach(s machine.Status) Reach {
-	says := n.said(s)
+	says := n.anchorStates(s)
 	r := reachOf(&s, says, false)
 	if r.Failures < 0 {
 		r = reachOf(&s, says, true)
@@ -65,8 +65,9 @@ func (n *Replica) reach(s machine.Status) Reach {
 	return r
 }
 
-// said returns what each anchor reports of itself, or what this node finds.
-func (n *Replica) said(s machine.Status) map[aweigh.AnchorID]AnchorSays {
+// anchorStates returns what each anchor reports of itself, or that it is away: no connection (p2p.Host closes those of
+// members that give no sign of life).
+func (n *Replica) anchorStates(s machine.Status) map[aweigh.AnchorID]AnchorSays {
 	connected := make(map[peer.ID]bool)
 	for _, p := range n.host.Peers() {
 		connected[p.ID] = true

@@ -69,7 +69,7 @@ func (n *Replica) Government(under *scope.Policy) (g Government, err error) {
 	if g.Head.Height > e.Start {
 		g.Age = uint64(g.Head.Height - e.Start)
 	}
-	if g.Ends, err = v.Deadline(); err != nil {
+	if g.Ends, err = v.ClockEnds(); err != nil {
 		return g, err
 	}
 	if g.Due, err = v.Due(n.runner.now()); err != nil {

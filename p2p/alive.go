@@ -11,7 +11,7 @@ import (
 // A process that dies without closing its connections is noticed by TCP at
 // once, if its machine lives, but by QUIC only after half a minute, and for a long
 // time by neither if the machine or the cable failed. This host asks members for a
-// sign of life, so that it soon knows which are reachable, and redials.
+// sign of life and redials, so that node.Replica.Reach soon reports an anchor that is away.
 const (
 	aliveEvery  = 3 * time.Second
 	aliveWithin = 5 * time.Second

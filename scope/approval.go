@@ -51,7 +51,7 @@ type Approval struct {
 	Prefix    []byte        // of the keys; none: all keys
 	Num, Den  uint32        // the share of the whole weight that must approve, at least
 	Anchors   uint32        // and how many anchors, at least
-	Window    time.Duration // how long a motion stays open, by the blocks' time
+	Window    time.Duration // how long a motion stays open, by the blocks' time: its deadline is Opened + Window; mostWindow at most
 	Approvers []Approver
 
 	// Of decisions, as they open, and zero in a policy:

@@ -204,7 +204,7 @@ func TestKnownEpochIsSharedOnlyByItsOwnStates(t *testing.T) {
 
 func TestP24ClockEndsAnEpochThatHoldsBlocks(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.EpochTime = time.Minute })
-	if at, _ := r.state.Deadline(); at != 0 {
+	if at, _ := r.state.ClockEnds(); at != 0 {
 		t.Error("an epoch without blocks has a deadline")
 	}
 	r.now = r.now.Add(time.Hour)

@@ -79,12 +79,28 @@ func MostLimits() Limits {
 	}
 }
 
+// limit is a limit that is a number, with its bounds.
+type limit struct {
+	name               string
+	value, least, most int64
+}
+
+// bound names the limit that is the upper bound of another one.
+func (b limit) bound() string {
+	switch b.name {
+	case "key_bytes", "value_bytes", "justification_bytes":
+		return ", which is limits.mutation_bytes"
+	case "mutation_bytes":
+		return ", which is limits.bundle_bytes"
+	case "bundle_bytes":
+		return ", which is limits.block_bytes"
+	}
+	return ""
+}
+
 // Check reports whether a policy may have these limits. Errors wrap ErrInvalid.
 func (l Limits) Check() error {
-	for _, b := range []struct {
-		name               string
-		value, least, most int64
-	}{
+	for _, b := range []limit{
 		{"scope_bytes", l.ScopeBytes, 0, math.MaxInt64},
 		{"rate", l.Rate, 0, math.MaxInt64},
 		{"block_cost", l.BlockCost, leastBlockCost, mostBlockCost},
@@ -100,7 +116,7 @@ func (l Limits) Check() error {
 		{"anchors", int64(l.Anchors), 1, mostAnchors},
 	} {
 		if b.value < b.least || b.value > b.most {
-			return fmt.Errorf("%w: limits.%s is %d; it must lie between %d and %d", ErrInvalid, b.name, b.value, b.least, b.most)
+			return fmt.Errorf("%w: limits.%s is %d; it must lie between %d and %d%s", ErrInvalid, b.name, b.value, b.least, b.most, b.bound())
 		}
 	}
 	for _, b := range []struct {

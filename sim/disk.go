@@ -42,7 +42,8 @@ func (d *disk) commit(on *store.Mem, ops []kv.Op, sync bool) error {
 func (n *Node) finishLater(fx machine.Effects) {
 	life := n.life
 	n.busy = true
-	n.world.At(n.disk.slow, func() {
+	wait := max(n.disk.slow, time.Millisecond) // the disk is fast again while the process is paused: time must go on
+	n.world.At(wait, func() {
 		if n.life != life || n.machine == nil {
 			return
 		}

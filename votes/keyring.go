@@ -117,38 +117,6 @@ func (k *Keyring) CheckVote(v quorum.Vote) error {
 	return k.signed(k.statement(&v.Subject), &v.Signature)
 }
 
-// CheckCertificate verifies a certificate of this domain (P6): a valid subject of a kind that has a rule, signed by
-// distinct anchors with weight, in their order, that meet the rule, every signature valid. Cheap checks come first.
-// The error wraps ErrMalformed, ErrStranger, ErrTooLight or ErrForged.
-func (k *Keyring) CheckCertificate(c quorum.Certificate) error {
-	if !c.Subject.Valid() {
-		return fmt.Errorf("%w: certificate of %v", ErrMalformed, c.Subject)
-	}
-	var weight uint64
-	for i := range c.Signatures {
-		s := &c.Signatures[i]
-		if i > 0 && !before(&c.Signatures[i-1].Anchor, &s.Anchor) {
-			return fmt.Errorf("%w: signers are not distinct and in order", ErrMalformed)
-		}
-		w := k.weights.Of(s.Anchor)
-		if w == 0 {
-			return fmt.Errorf("%w: %s has no weight", ErrStranger, s.Anchor.Short())
-		}
-		weight += w
-	}
-	if rule := k.rules.For(c.Subject.Kind); !rule.Met(weight, k.weights.Total(), len(c.Signatures)) {
-		return fmt.Errorf("%w: %d anchors of weight %d of %d, %s asks %s",
-			ErrTooLight, len(c.Signatures), weight, k.weights.Total(), c.Subject.Kind, rule)
-	}
-	statement := k.statement(&c.Subject)
-	for i := range c.Signatures {
-		if err := k.signed(statement, &c.Signatures[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // statement returns what all anchors sign for a subject, up to their own name, with room for that.
 func (k *Keyring) statement(s *quorum.Subject) []byte {
 	b := make([]byte, 0, len(k.prefix)+96)

@@ -36,7 +36,7 @@ type BundleError struct {
 
 // Error implements error.
 func (e *BundleError) Error() string {
-	return fmt.Sprintf("ballot %d of the bundle, at byte %d: %v", e.Ballot, e.Offset, e.Err)
+	return fmt.Sprintf("ballot %d of the bundle, at byte %d: %v", e.Ballot+1, e.Offset, e.Err)
 }
 
 // Unwrap is the reason.

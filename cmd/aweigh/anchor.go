@@ -76,6 +76,11 @@ func (a *app) anchorApply() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		for _, x := range r.Anchors {
+			if x.Self {
+				return fmt.Errorf("%w: the node that answers is an anchor already, %s; name the applicant with --api", errState, show.Line(x.Name))
+			}
+		}
 		req := &aweighv1.ApplyRequest{Sponsor: who.Id, Name: *name}
 		if req.Once, err = once(); err != nil {
 			return err
@@ -210,7 +215,7 @@ func (a *app) anchorRetire() *cobra.Command {
 			return fmt.Errorf("%w: the node that answers is not an anchor; give --api of the one to retire", errUsage)
 		}
 		if !*yes {
-			return fmt.Errorf("%w: %s would leave with weight %d of %d; to do it, add --yes", errUsage, self.Name, self.Weight, r.TotalWeight)
+			return fmt.Errorf("%w: %s would leave with weight %d of %d; to do it, add --yes", errUnconfirmed, self.Name, self.Weight, r.TotalWeight)
 		}
 		return s.govern(ctx, r, scope.Decision{Kind: scope.Retire, Subject: aweigh.AnchorID(self.Id)}, once, "")
 	})

@@ -41,6 +41,9 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 		if err := votable(m.Motion); err != nil && !*anyway {
 			return fmt.Errorf("%w; --anyway signs a ballot all the same", err)
 		}
+		if err := uncontradicted(m, word); err != nil {
+			return err
+		}
 		if err := s.mayVote(ctx, m.Motion, word); err != nil {
 			return err
 		}

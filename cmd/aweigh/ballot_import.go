@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
 )
@@ -93,7 +94,24 @@ func (a *app) handInFile(ctx context.Context, s *session, name string, done *sho
 	if _, err := bytes.Peek(1); err == io.EOF {
 		return errEmpty, nil
 	}
-	return s.handIn(ctx, name, box.ReadFile(filepath.Base(name), bytes, votes.BundleLimits{}), done)
+	before := *done
+	damaged, err = s.handIn(ctx, name, box.ReadFile(filepath.Base(name), bytes, votes.BundleLimits{}), done)
+	if damaged == nil || name == "-" || done.Count() > before.Count() {
+		return damaged, err
+	}
+	raw, readErr := a.read(name, scope.MaxProofBytes)
+	if readErr != nil {
+		return damaged, err
+	}
+	return noBallot(name, raw, damaged), err
+}
+
+// noBallot is the error of a file in which not even one ballot can be read.
+func noBallot(name string, raw []byte, err error) error {
+	if other := kindOf(name, raw); other != "" {
+		return fmt.Errorf("%w: this is no ballot: %s", votes.ErrMalformed, other)
+	}
+	return fmt.Errorf("this is no ballot, or it is damaged or cut off: %w", err)
 }
 
 // handInAtOnce bounds the bytes of ballots in one request.

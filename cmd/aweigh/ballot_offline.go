@@ -96,8 +96,8 @@ func (a *app) motionFile(name, network string) (r *scope.MotionReport, pinned bo
 	}
 	proof, err := scope.DecodeMotionProof(raw)
 	if err != nil {
-		if _, other := votes.DecodeMotionBallot(raw); other == nil {
-			return nil, false, fmt.Errorf("%w: %s is a ballot, and not the file of a motion", errUsage, name)
+		if other := kindOf(name, raw); other != "" {
+			return nil, false, fmt.Errorf("%w: this takes the file of a motion, and %s", errOtherKind, other)
 		}
 		return nil, false, fmt.Errorf("%s: this is not a file of a motion, or it is damaged or cut off: %w", name, err)
 	}
@@ -234,6 +234,9 @@ func (s *showing) file(name string, raw []byte) error {
 		}
 		if err == io.EOF {
 			return nil
+		}
+		if err != nil && n == 0 {
+			return noBallot(name, raw, err)
 		}
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aweigh/aweigh/internal/bench"
+	"github.com/aweigh/aweigh/internal/show"
 )
 
 func (a *app) bench() *cobra.Command {
@@ -17,7 +18,8 @@ func (a *app) bench() *cobra.Command {
 		Use: "bench put|get", Short: "Measure how fast nodes answer", Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"put", "get"},
 		Long: "Loads nodes with writes or reads of the keys below --prefix, and shows throughput and\n" +
-			"latency at the end, progress meanwhile. For reads it writes the keys first.",
+			"latency at the end, progress meanwhile. For reads it writes the keys first. The keys, as many as --keys says,\n" +
+			"stay: \"aweigh del /bench/ --prefix\" removes them.",
 		Example: "  aweigh bench put --clients 256 --duration 10s\n  aweigh bench get --serializable -o json\n" +
 			"  aweigh bench put --api 127.0.0.1:7177 --total 100000 --distribution zipf",
 	}
@@ -49,7 +51,7 @@ func (a *app) bench() *cobra.Command {
 			cfg.Seed = rand.Uint64()
 		}
 		r, err := bench.Run(ctx, cfg, func(p bench.Progress) {
-			fmt.Fprintf(a.err, "%4.0fs  %8d/s  %d errors\n", p.At.Seconds(), p.Done, p.Errors)
+			fmt.Fprintf(a.err, "%4.0fs  %8d/s  %d errors or undecided\n", p.At.Seconds(), p.Done, p.Errors)
 		})
 		if errors.Is(err, bench.ErrConfig) {
 			return fmt.Errorf("%w: %w", errUsage, err)
@@ -60,6 +62,7 @@ func (a *app) bench() *cobra.Command {
 		if err := s.Printer.Bench(r); err != nil {
 			return err
 		}
+		fmt.Fprintf(a.err, "aweigh: the keys that it wrote stay; to remove them:  aweigh del %s --prefix\n", show.Word(show.Key(prefix)))
 		return r.Err()
 	})
 }

@@ -38,6 +38,7 @@ func (a *app) checkpoint() *cobra.Command {
 	keys := c.Flags().Bool("keys", false, "write the anchors' keys instead, as tools for signed notes take them")
 	network := c.Flags().String("network", "", "identity of the network (default: that of the node that runs here, or else the node's statement)")
 	a.trustingFlags(c)
+	defer hideOutput(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		if err := s.plain("a checkpoint is a signed note, and keys are lines, for other tools"); err != nil {
 			return err
@@ -58,6 +59,9 @@ func (a *app) checkpoint() *cobra.Command {
 			if older, kept, err = readCheckpoint(*since); err != nil {
 				return err
 			}
+		}
+		if of, ok := strings.CutPrefix(older.Origin, "aweigh/"); ok && !strings.HasPrefix(of, id.String()) {
+			return fmt.Errorf("%w: %s is of network %.64s, and not of %s", scope.ErrProof, *since, of, id)
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()

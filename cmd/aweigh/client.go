@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -42,7 +45,7 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 	settings := pflag.NewFlagSet("client", pflag.ContinueOnError)
 	settings.StringSlice("api", nil, "addresses of nodes, host:port (default: those that run on this machine)")
 	settings.Duration("timeout", 10*time.Second, "how long to wait for an answer")
-	valued := slices.Contains([]string{"put", "get", "do", "del", "watch", "txn"}, c.Name())
+	valued := slices.Contains([]string{"put", "get", "do", "del", "watch", "txn"}, c.Name()) && c.Use != motionWatchUse
 	outputs, outputHelp := []string{"table", "json"}, "table or json"
 	if valued {
 		outputs, outputHelp = append(outputs, "value", "raw"), "table, json, or values alone: value, with a line break after each, or raw, as they are"
@@ -57,6 +60,9 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 		}
 		defer s.Close()
 		s.until = cmd.Context()
+		if err := oneNetwork(cmd.Context(), s.Addresses(), s.network); err != nil {
+			return err
+		}
 		err = do(cmd.Context(), s, args)
 		if u := undecided(cmd, err); u != nil {
 			err = errors.Join(err, s.Printer.Undecided(u))
@@ -93,7 +99,7 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	}
 	format, err := formatOf(output, valued)
 	if err != nil {
-		return nil, err
+		return nil, ofVariable(settings, "output", err)
 	}
 	if k.Duration("timeout") <= 0 {
 		return nil, fmt.Errorf("%w: timeout is more than 0, not %s", errUsage, k.Duration("timeout"))
@@ -110,8 +116,55 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 		}
 		addresses, s.network = found.APIs, found.Network
 	}
-	s.Client, err = client.Dial(addresses...)
-	return s, err
+	if s.Client, err = client.Dial(addresses...); err != nil {
+		return nil, ofVariable(settings, "api", err)
+	}
+	return s, nil
+}
+
+// ofVariable names in an error about a setting the variable that it comes from, if it comes from one.
+func ofVariable(settings *pflag.FlagSet, name string, err error) error {
+	variable := "AWEIGH_" + strings.ToUpper(name)
+	if settings.Changed(name) || os.Getenv(variable) == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %w", errUsage, variable, err)
+}
+
+// patienceForNetworks bounds the time in which nodes may tell their network.
+const patienceForNetworks = time.Second
+
+// oneNetwork makes sure that nodes which a list names are of one network, as far as they answer. Where the network is
+// known the addresses are those of nodes that run here.
+func oneNetwork(ctx context.Context, addresses []string, known string) error {
+	if known != "" || len(addresses) < 2 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patienceForNetworks)
+	defer cancel()
+	networks := make([][]byte, len(addresses))
+	var all sync.WaitGroup
+	for i, address := range addresses {
+		all.Go(func() {
+			c, err := client.Dial(address)
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if r, err := c.Status(ctx); err == nil {
+				networks[i] = r.Header.GetNetwork()
+			}
+		})
+	}
+	all.Wait()
+	first := slices.IndexFunc(networks, func(n []byte) bool { return n != nil })
+	for i, n := range networks {
+		if n != nil && !bytes.Equal(n, networks[first]) {
+			return fmt.Errorf("%w: these are of different networks: %s of %.4x, and %s of %.4x; name nodes of one with --api",
+				errUsage, addresses[first], networks[first], addresses[i], n)
+		}
+	}
+	return nil
 }
 
 // clientFile is the settings file of client commands, if there is one.

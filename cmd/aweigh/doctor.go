@@ -23,7 +23,8 @@ func (a *app) doctor() *cobra.Command {
 			"is a finding with the fix, printed as soon as it is known. The checks take a few\n" +
 			"seconds, in which it writes to the disk up to 200 times. Run it as the node's user,\n" +
 			"with the flags and variables of the node.\n\n" +
-			"It changes nothing, except, with --fix, the permissions of the directory and of the keys.\n\n" +
+			"It changes nothing of the node, but with --fix the permissions of the directory and of the keys.\n" +
+			"The files with which it measures the disk are removed.\n\n" +
 			"With --state it reads the whole store of a node that is stopped, and checks all of it against\n" +
 			"the network's final blocks, as \"aweigh restore\" does with a backup. It prints its progress.",
 		Example: "  aweigh doctor --data-dir /var/lib/aweigh --state\n  aweigh doctor --data-dir /var/lib/aweigh\n  aweigh doctor --ntp pool.ntp.org\n  aweigh doctor -o json",

@@ -55,13 +55,15 @@ const exitHelp = `Exit codes:
   1  another error
   2  the command line, a setting or a request makes no sense, or a file is not there or is
      a directory
-  3  no such key, object, scope, motion, decision, anchor or revision
+  3  there is no such key, object, scope, motion, decision or anchor, or a revision is
+     compacted or in the future
   4  a condition did not hold, a rule of the policy denied it, a write was ordered and
-     failed or its time had passed, or a decision is void, superseded, rejected or
-     expired: nothing changed
+     failed or its time had passed, a decision is void, superseded, rejected or expired,
+     or it would change nothing: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
-  7  a proof, a ballot, a replay, a backup or a store failed its check
+  7  a proof, a ballot, a replay, a backup, a store or the file of "checkpoint --since"
+     does not hold, or is not one
   8  the node's disk failed, or its store is damaged
   9  "doctor" found a failing check
   10 ordered, and it waits for approval as a motion: nothing changed yet
@@ -71,6 +73,15 @@ const exitHelp = `Exit codes:
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
+
+// errSignal is wrapped where a signal ended a command that says how far it came.
+var errSignal = errors.New("interrupted")
+
+// errUnconfirmed is wrapped where a flag is to confirm what a command would do. No help text says more.
+var errUnconfirmed = errors.New("not confirmed")
+
+// errState is wrapped where a command would change nothing, or cannot, as things stand.
+var errState = errors.New("nothing changed")
 
 // errLate is context.DeadlineExceeded for people.
 var errLate error = late{}
@@ -103,6 +114,11 @@ var codes = []struct {
 	{errUnwell, exitUnwell},
 	{wysiwys.ErrHidden, exitHidden},
 	{errPointless, exitCompare},
+	{errState, exitCompare},
+	{errOtherKind, exitUsage},
+	{errSignal, exitInterrupted},
+	{errUnconfirmed, exitUsage},
+	{errContrary, exitCompare},
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
@@ -179,11 +195,26 @@ func usageHelps(err error) bool {
 var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:action|alias|api|autocompact|aweigh|backup|ballotdir|bench|box|canon|certs|client|config|daemon|devnet|etcd|founding|home|keyfile|kv|lineage|node|` +
 	`p2p|policytext|quorum|reconcile|replay|report|running|scope|show|signer|sim|store|txntext|usage|votes|wysiwys): )+`)
 
+// decoder matches what the decoder of CBOR says of types of Go.
+var decoder = regexp.MustCompile(`cbor: cannot unmarshal [^\n]* (?:of type|into Go) [^\n:;]*`)
+
 // forPeople is the text of an error for people. It drops what two layers of an error repeat.
 func forPeople(text string) string {
-	parts := strings.Split(packages.ReplaceAllString(text, "$1"), ": ")
-	return strings.Join(slices.Compact(parts), ": ")
+	text = decoder.ReplaceAllString(text, "it is something else")
+	lines := strings.Split(packages.ReplaceAllString(text, "$1"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.Join(slices.Compact(strings.Split(line, ": ")), ": ")
+	}
+	return strings.Join(slices.Compact(lines), "\n")
 }
+
+// full reports whether a full disk is at fault, and the error does not say what to do.
+func full(err error) bool {
+	return (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, store.ErrNoRoom)
+}
+
+// tooLong matches what a node says of a justification that is too long.
+var tooLong = regexp.MustCompile(`a justification of (\d+) bytes, at most (\d+) are taken`)
 
 // staleHint ends errors of reads without a quorum, for commands with that option.
 const staleHint = "; a serializable read is answered by this node alone, and may be old"
@@ -194,6 +225,12 @@ const readHint = "; --serializable reads what one node has, without a quorum, an
 // about is the text of an error of a command, without hints that it cannot follow, and with what its flags explain.
 func about(c *cobra.Command, text string, err error) string {
 	text = argumentsMeant(c, text)
+	if c.Flags().Lookup("because") != nil {
+		text = tooLong.ReplaceAllString(text, "--because has $1 bytes; at most $2 are taken")
+	}
+	if strings.Contains(text, "limits.valid_for") && c.Flags().Lookup("valid-for") != nil {
+		text += "; give a shorter --valid-for (aweigh policy show has the limit)"
+	}
 	var syntax *alias.SyntaxError
 	if f := c.Flags().Lookup("raw"); f != nil && !f.Changed && errors.As(err, &syntax) {
 		text += "; --raw takes a key as it is"
@@ -242,6 +279,9 @@ func message(err error) string {
 			text = fmt.Sprintf("%s: %s: %s; it may still commit until %s", notYet, u.Node, text, u.ValidUntil.UTC().Format(time.RFC3339))
 		}
 		text += nonceHint(u)
+	}
+	if full(err) {
+		text += "; make room on the disk, 200 MiB at least, and start again"
 	}
 	if file != nil && errors.Is(err, fs.ErrPermission) {
 		text += "; run this as the user that the files belong to, or give them to this one"

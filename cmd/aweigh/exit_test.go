@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,6 +40,9 @@ func TestMessagesNameNoPackages(t *testing.T) {
 		{errors.New("a key of the client: store"), "a key of the client: store"},
 		{errors.New("evil \x1b[31m"), `evil \x1b[31m`},
 		{errors.New("unknown command \"x\"\n\nDid you mean this?\n\tstatus\n"), "unknown command \"x\"\n\nDid you mean this?\n  status"},
+		{errors.Join(errors.New("store: a: write: no room"), errors.New("a: a: write: no room")), "a: write: no room"},
+		{fmt.Errorf("%w: write it: %w", store.ErrNoRoom, syscall.ENOSPC), "no room on the disk: make room, 200 MiB at least, and start again: write it: no space left on device"},
+		{fmt.Errorf("write it: %w", syscall.ENOSPC), "write it: no space left on device; make room on the disk, 200 MiB at least, and start again"},
 		{&client.Gone{Next: 7, Cause: client.ErrUnreachable}, "the node went away; continue with --rev 7"},
 	} {
 		if got := message(c.err); got != c.want {
@@ -188,7 +192,14 @@ func TestUndecidedWritesSaySo(t *testing.T) {
 	if got := message(u); !strings.HasPrefix(got, "not committed yet: 127.0.0.1:1: no answer in time; it may still commit until 2027-01-15T08:00:00Z\nTo repeat") {
 		t.Errorf("it says %q", got)
 	}
-	u.Cause = errors.New("not committed yet: no quorum")
+	if got := message(u); !strings.HasSuffix(got, "\nIf the node at 127.0.0.1:1 stays away: after 2027-01-15T08:00:00Z, see at another node what is there, and write anew without --nonce if the change is not.") {
+		t.Errorf("of a node that does not answer: %q", got)
+	}
+	u.Mutation = []byte{1}
+	if got := message(u); strings.Contains(got, "stays away") {
+		t.Errorf("of a node that answered: %q", got)
+	}
+	u.Mutation, u.Cause = nil, errors.New("not committed yet: no quorum")
 	if got := message(u); !strings.HasPrefix(got, "not committed yet: no quorum\n") {
 		t.Errorf("of the node's own words: %q", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,9 @@ func (a *app) init() *cobra.Command {
 		if c.Flags().Changed("probation") {
 			rules.Trust.Probation = uint32(*probation)
 		}
+		if at, err := os.Stat(string(dir)); err == nil && !at.IsDir() {
+			return fmt.Errorf("%w: --data-dir is a directory, and %s is a file", errUsage, dir)
+		}
 		// Nothing is written before all is known to be good.
 		if err := errors.Join(daemon.Check(s), daemon.CheckName("network-name", *network)); err != nil {
 			return err
@@ -80,6 +84,9 @@ func (a *app) init() *cobra.Command {
 		}
 		if *genesis != "" {
 			if _, err := founding.ReadGenesis(*genesis); err != nil {
+				if raw, readErr := a.read(*genesis, scope.MaxProofBytes); readErr == nil && kindOf(*genesis, raw) != "" {
+					return fmt.Errorf("%w: %s", founding.ErrGenesis, kindOf(*genesis, raw))
+				}
 				return err
 			}
 		}

@@ -172,15 +172,19 @@ func (a *app) get() *cobra.Command {
 			return s.futureOf(ctx, start, err)
 		}
 		if end == nil && len(resp.Kvs) == 0 {
-			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
+			return s.keyNotFound(ctx, start, args[0])
 		}
 		a.more(resp, s.Format)
 		return s.Printer.Range(resp, end == nil)
 	})
 }
 
-// futureOf adds to an error about a revision in the future the newest one of the scope that decides about a key.
+// futureOf adds to an error about a revision that is not there the newest one of the scope that decides about a key, or
+// the one up to which that scope is compacted.
 func (s *session) futureOf(ctx context.Context, key []byte, err error) error {
+	if errors.Is(err, client.ErrCompacted) {
+		return s.compactedOf(ctx, key, err)
+	}
 	if !errors.Is(err, client.ErrFuture) {
 		return err
 	}
@@ -191,10 +195,47 @@ func (s *session) futureOf(ctx context.Context, key []byte, err error) error {
 	return fmt.Errorf("%w; the newest is %d", err, r.Header.GetRevision())
 }
 
+// compactedOf adds to an error about a revision that is compacted up to which one the scope that decides about a key is.
+func (s *session) compactedOf(ctx context.Context, key []byte, err error) error {
+	all, listErr := s.Client.Scopes(ctx)
+	x := deciding(all, key, false)
+	if listErr != nil || x == nil {
+		return err
+	}
+	in := ""
+	if len(x.Prefix) > 0 {
+		in = inScope(x)
+	}
+	r, readErr := s.Client.In(in).Status(ctx)
+	if readErr != nil || r.Compacted == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; the oldest that can be read is %d", err, r.Compacted)
+}
+
+// duplicate names in an error about a key that stands twice in a transaction the first that does.
+func duplicate(req *aweighv1.TxnRequest, err error) error {
+	if !strings.Contains(err.Error(), "duplicate key") {
+		return err
+	}
+	for _, branch := range [][]*aweighv1.Op{req.Success, req.Failure} {
+		seen := make(map[string]bool)
+		for _, op := range branch {
+			key := string(op.GetPut().GetKey())
+			if key != "" && seen[key] {
+				return fmt.Errorf("%w: %s is put twice", err, show.Key([]byte(key)))
+			}
+			seen[key] = true
+		}
+	}
+	return fmt.Errorf("%w: a key is put, and deleted as well", err)
+}
+
 func (a *app) del() *cobra.Command {
 	c := &cobra.Command{
 		Use: "del KEY", Short: "Remove a key, or a range of keys", Args: cobra.ExactArgs(1),
-		Long:    "Removes keys and waits until that is final. Their history stays.\n\n" + keyHelp,
+		Long: "Removes keys and waits until that is final. Their history stays. The exit code is 3 if there is\n" +
+			"no such KEY; a range in which there is none is no error.\n\n" + keyHelp,
 		Example: "  aweigh del /greeting\n  aweigh del /tmp/ --prefix --prev",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
@@ -222,8 +263,7 @@ func (a *app) del() *cobra.Command {
 			return err
 		}
 		if resp.Deleted == 0 && req.RangeEnd == nil && !resp.Repeated {
-			_, _, _ = a.led(ctx, s, name, false) // prints where it leads, if it was moved
-			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
+			return s.keyNotFound(ctx, req.Key, args[0])
 		}
 		return nil
 	})
@@ -304,7 +344,7 @@ func (a *app) txn() *cobra.Command {
 		defer cancel()
 		resp, err := s.Client.Txn(ctx, req)
 		if err != nil {
-			return a.pended(ctx, s, err, *wait)
+			return a.pended(ctx, s, duplicate(req, err), *wait)
 		}
 		otherwise := len(req.Failure) > 0
 		if err := s.Printer.Txn(resp, otherwise); err != nil {
@@ -323,10 +363,13 @@ func (a *app) compact() *cobra.Command {
 		Long: "Drops content that a newer one had replaced before REVISION, in the scope that --scope\n" +
 			"names; without it, in all scopes that the node holds, whose revisions go by one\n" +
 			"clock. Nodes with --prune then drop the blocks that brought it, but for the newest.\n" +
-			"Lineage is never dropped.",
+			"Lineage is never dropped. The exit code is 3 if they are compacted so far already.",
 		Example: "  aweigh compact 1000",
 	}
 	once := onceFlags(c)
+	defer func() {
+		c.Flags().Lookup("scope").Usage = "compact this scope alone: its prefix, or how its ID begins (default: all that the node holds)"
+	}()
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		revision, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil || revision < 1 {
@@ -339,6 +382,9 @@ func (a *app) compact() *cobra.Command {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		resp, err := s.Client.Compact(ctx, req)
+		if err != nil && s.in == "" {
+			return s.futureOf(ctx, []byte("/"), err)
+		}
 		if err != nil {
 			return err
 		}

@@ -160,8 +160,8 @@ func (a *app) verify() *cobra.Command {
 			if fault, other := scope.DecodeFaultProof(raw); other == nil {
 				return a.verifiedFault(show.Printer{Out: a.out, Format: format}, fault, *network, pinned)
 			}
-			if _, other := scope.DecodeMotionProof(raw); other == nil {
-				return fmt.Errorf("%w: %s is the file of a motion; see it with: aweigh ballot inspect %s", errUsage, args[0], args[0])
+			if other := kindOf(args[0], raw); other != "" {
+				return fmt.Errorf("%w: %s", errOtherKind, other)
 			}
 			return fmt.Errorf("%s: this is not a proof, or it is damaged or cut off: %w", args[0], err)
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -109,5 +110,23 @@ func (a *app) root() *cobra.Command {
 	add("know", a.status(), a.resolveCommand(), a.doctor(), a.history(), a.uid(), a.why(), a.verify(), a.checkpoint(), a.bench(), a.version())
 	add("govern", a.motion(), a.ballotCommand(), a.voter(), a.anchor(), a.trust(), a.policy(), a.scopeCommand(), a.usersCommand())
 	add("sim", a.sim())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			help := c.Run
+			c.Args, c.Run, c.RunE = nil, nil, func(cmd *cobra.Command, args []string) error {
+				if found, rest, err := root.Find(args); err != nil || found == nil || len(rest) > 0 && found.HasSubCommands() {
+					return fmt.Errorf("%w: help knows no command %q", errUsage, strings.Join(args, " "))
+				}
+				help(cmd, args)
+				return nil
+			}
+		case "completion":
+			a.under(c)
+		}
+	}
+	root.SuggestionsMinimumDistance = 2
 	return root
 }

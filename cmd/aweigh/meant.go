@@ -66,6 +66,9 @@ func flagMeant(c *cobra.Command, err error) error {
 // argumentCount matches cobra's errors about the number of arguments.
 var argumentCount = regexp.MustCompile(`^(?:accepts|requires) (at (?:least|most) |between \d+ and )?(\d+) arg\(s\), (?:only )?received (\d+)$`)
 
+// excluding matches what cobra says of flags that exclude each other.
+var excluding = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
+
 // argumentsMeant reports how many arguments a command takes.
 func argumentsMeant(c *cobra.Command, text string) string {
 	command := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
@@ -73,6 +76,15 @@ func argumentsMeant(c *cobra.Command, text string) string {
 		if word, _, ok := strings.Cut(name, " for "); ok {
 			return fmt.Sprintf("%s takes no argument, and %s is one", command, word)
 		}
+	}
+	if name, ok := strings.CutPrefix(text, `unknown command "`); ok && !c.HasParent() && !strings.Contains(text, "\n") {
+		word, _, _ := strings.Cut(name, `"`)
+		if near, _ := nearest.Name(word, []string{"help"}, 2); near != "" { // which cobra never suggests
+			return text + "\n\nDid you mean this?\n  help"
+		}
+	}
+	if at := excluding.FindStringSubmatch(text); at != nil {
+		return "--" + strings.ReplaceAll(at[1], " ", " and --") + " exclude each other"
 	}
 	at := argumentCount.FindStringSubmatch(text)
 	if at == nil {

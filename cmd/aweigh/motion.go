@@ -151,9 +151,12 @@ func (a *app) motionShow() *cobra.Command {
 	})
 }
 
+// motionWatchUse tells the command from "aweigh watch", whose output can be values alone.
+const motionWatchUse = "watch MOTION"
+
 func (a *app) motionWatch() *cobra.Command {
 	c := &cobra.Command{
-		Use: "watch MOTION", Short: "Follow a motion until it is closed", Args: cobra.ExactArgs(1),
+		Use: motionWatchUse, Short: "Follow a motion until it is closed", Args: cobra.ExactArgs(1),
 		Long: "Prints the state of a motion whenever it changes. The exit code is 0 if it is carried\n" +
 			"in the end, and 4 if not: rejected, expired, withdrawn, superseded or void. With\n" +
 			"--timeout it ends after that, and the exit code is 10 if the motion is open still. With\n" +
@@ -271,6 +274,7 @@ func (a *app) motionExport() *cobra.Command {
 		Example: "  aweigh motion export 4bf5122f >m.motion",
 	}
 	write := c.Flags().String("write", "", "a file, and not standard output")
+	defer func() { c.Flags().Lookup("output").Usage = "with --write: table, or json for what was written" }()
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		if *write == "" {
 			if err := s.plain("a motion's file goes to standard output as it is, or with --write FILE to a file"); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,15 @@ func movedAway(r *aweighv1.ResolveResponse, next string) error {
 	until := time.Unix(0, m.UntilNs).UTC().Format(time.RFC3339)
 	return fmt.Errorf("%w: %s names nothing any more: it was moved to %s, by the word of the node, and leads there until %s; "+
 		"next:  %s", errAbsent, show.Key(m.Key), show.Key(r.Key), until, next)
+}
+
+// keyNotFound is the error of a key that is not there, called text, with what it was moved to.
+func (s *session) keyNotFound(ctx context.Context, key []byte, text string) error {
+	r, err := s.Client.Redirects(ctx, &aweighv1.RedirectsRequest{Key: key, RangeEnd: append(bytes.Clone(key), 0), Limit: 1, Serializable: true})
+	if err != nil || len(r.Moved) == 0 {
+		return fmt.Errorf("%w: %s", client.ErrNotFound, text)
+	}
+	return fmt.Errorf("%w: %s; it was moved to %s", client.ErrNotFound, text, show.Key(r.Moved[0].To))
 }
 
 // led is the key that an alias leads to, another than its own if it was moved; r is nil if it names nothing, or is a

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -56,9 +57,10 @@ func (a *app) aliasBind() *cobra.Command {
 func (a *app) aliasMove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "move NAME NEW", Short: "Rename: put one alias in the place of another", Args: cobra.ExactArgs(2),
-		Long: "NEW takes the place of NAME in one change that is final or not. For a while NAME still\n" +
-			"leads to the object, with a warning, unless it comes to name another. Clients of keys\n" +
-			"see NAME deleted and NEW put, in one revision.\n\n" + nameHelp,
+		Long: "NEW takes the place of NAME in one change that is final or not. The key of NAME is deleted,\n" +
+			"and that of NEW is put, in one revision. For a while NAME as an alias (org@example/motd)\n" +
+			"still leads to the object, with a warning, unless it comes to name another; as a key\n" +
+			"(/org/example/motd) it is not found.\n\n" + nameHelp,
 	}
 	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, counted from when the move can take effect at the latest (--valid-for); 8760h at most")
 	none := c.Flags().Bool("no-redirect", false, "leave no redirect under the old name")
@@ -83,6 +85,9 @@ func (a *app) aliasMove() *cobra.Command {
 		}
 		if !*none {
 			req.UntilNs = until(*redirect, req.Once)
+		}
+		if bytes.Equal(req.Key, req.To) {
+			return fmt.Errorf("%w: %s is the name already", errState, show.Key(req.To))
 		}
 		if _, err := a.there(ctx, s, req, "move", show.Word(args[1])); err != nil {
 			return err
@@ -161,7 +166,7 @@ func (a *app) aliasUnbind() *cobra.Command {
 			return err
 		}
 		if len(o.Aliases) == 1 {
-			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errUsage, r.Uid, show.Word(args[0]))
+			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errState, r.Uid, show.Word(args[0]))
 		}
 		return naming(ctx, s, req)
 	})

@@ -40,6 +40,13 @@ func formatOf(text string, valued bool) (show.Format, error) {
 	return f, nil
 }
 
+// hideOutput leaves the flag out of the help of a command whose output has a form of its own.
+func hideOutput(c *cobra.Command) {
+	if err := c.Flags().MarkHidden("output"); err != nil {
+		panic(err)
+	}
+}
+
 // plain refuses an output format on the command line for commands whose output has a form of its own.
 func (s *session) plain(what string) error {
 	if !s.chosen {

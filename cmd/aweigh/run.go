@@ -141,8 +141,8 @@ func unused(dir string) error {
 const greetTime = 30 * time.Second
 
 // runDevnet runs a devnet and, once it decides, sets ready and prints its addresses.
-func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, run func(context.Context) error, ready *atomic.Bool) error {
-	ctx, cancel := context.WithCancel(ctx)
+func (a *app) runDevnet(signalled context.Context, n *devnet.Network, processes bool, run func(context.Context) error, ready *atomic.Bool) error {
+	ctx, cancel := context.WithCancel(signalled)
 	defer cancel()
 	fmt.Fprintf(a.out, "devnet of %s, mode %s, network %s\nin %s\n", show.Count(len(n.Nodes), "anchor"), n.Genesis.Policy.Rules.Mode, n.Genesis.Hash(), n.Dir)
 	ended := make(chan error, 1)
@@ -162,6 +162,11 @@ func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, 
 	case err := <-greeted:
 		if err != nil {
 			cancel()
+			if signalled.Err() != nil { // before the first block
+				err = <-ended
+				fmt.Fprintln(a.out, "\nstopped")
+				return err
+			}
 			return errors.Join(fmt.Errorf("no block became final within %s: %w", greetTime, err), <-ended)
 		}
 	}

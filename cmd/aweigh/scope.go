@@ -98,6 +98,9 @@ func (a *app) scopeShow() *cobra.Command {
 		if s.Format == show.Table && !r.Header.GetLinearizable() {
 			fmt.Fprintln(a.err, show.Told(r.Header))
 		}
+		if s.Format == show.Table && len(key) > 1 && key[len(key)-1] == '/' && !bytes.Equal(key, x.Prefix) {
+			fmt.Fprintf(a.err, "aweigh: %s has no scope of its own; %s decides about its keys\n", show.Key(key), show.ScopeName(x))
+		}
 		return s.Printer.Scope(x, parentOf(r.Scopes, x))
 	})
 }
@@ -251,7 +254,7 @@ func (a *app) scopeCreate() *cobra.Command {
 		away := a.warnAway(limited, s, above, known)
 		if n := uint64(len(known)); n-away < policy.Rules.Finalize.Threshold(n) && !*asIs {
 			return fmt.Errorf("%w: %d of %s can be reached, too few to decide there, and %s would be theirs for good; start them first, or --as-is if that is meant",
-				errUsage, n-away, show.Count(n, "anchor"), show.Key(prefix))
+				errUnconfirmed, n-away, show.Count(n, "anchor"), show.Key(prefix))
 		}
 		d := scope.Decision{Kind: scope.Delegate, Child: child}
 		return a.decideAbove(ctx, s, above, d, once, *here, func(ctx context.Context) error { return s.awaitScope(ctx, prefix) })

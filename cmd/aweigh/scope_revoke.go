@@ -87,9 +87,9 @@ func revocable(all []*aweighv1.Scope, prefix []byte) (x, above *aweighv1.Scope, 
 		}
 		return nil, nil, fmt.Errorf("%w: no scope of %s is known here; \"aweigh scope ls\" shows those that are", errAbsent, show.Key(prefix))
 	case len(x.Prefix) == 0:
-		return nil, nil, fmt.Errorf("%w: no scope is above the root scope; \"aweigh anchor\" and \"aweigh policy\" change its government", errUsage)
+		return nil, nil, fmt.Errorf("%w: no scope is above the root scope; \"aweigh anchor\" and \"aweigh policy\" change its government", errState)
 	case x.NoticeNs == 0:
-		return nil, nil, fmt.Errorf("%w: the scope of %s was founded for good: the policy above had no children.notice then, and its own anchors alone change its government", errUsage, show.Key(x.Prefix))
+		return nil, nil, fmt.Errorf("%w: the scope of %s was founded for good: the policy above had no children.notice then, and its own anchors alone change its government", errState, show.Key(x.Prefix))
 	}
 	if above = parentOf(all, x); above == nil {
 		return nil, nil, fmt.Errorf("%w: this node knows nothing of the scope above %s; ask one that holds it", errAbsent, show.Key(x.Prefix))

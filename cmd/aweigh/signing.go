@@ -156,6 +156,26 @@ func (s *session) stillOpen(ctx context.Context, r *aweighv1.TrustResponse, d sc
 	return nil
 }
 
+// errContrary is wrapped where an anchor would contradict what it signed.
+var errContrary = errors.New("nothing was signed")
+
+// uncontradicted reports whether the anchor that answers has said the opposite on a motion. The anchor looks at its own
+// record again before it signs.
+func uncontradicted(r *aweighv1.MotionResponse, choice string) error {
+	for _, v := range r.Motion.Voters {
+		if !v.Anchor || v.Name == "" || v.Name != r.Header.GetNode() {
+			continue
+		}
+		for _, b := range v.Ballots {
+			if b.Choice != choice {
+				return fmt.Errorf("%w: %s has said %s on motion %x, and cannot take it back: two ballots that contradict each other prove a lie, and cost all trust",
+					errContrary, show.Line(v.Name), show.Line(b.Choice), r.Motion.Id[:4])
+			}
+		}
+	}
+	return nil
+}
+
 // votable reports why it is pointless to vote on a motion.
 func votable(m *aweighv1.Motion) error {
 	switch {

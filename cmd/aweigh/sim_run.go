@@ -153,7 +153,7 @@ func (a *app) play(c *cobra.Command, p playing) error {
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		return errors.New("stopped before the end")
+		return fmt.Errorf("stopped before the end: %w", errSignal)
 	case err != nil:
 		return refused(p.name, err)
 	}

@@ -86,7 +86,7 @@ func (a *app) study(c *cobra.Command, plan report.Plan, failure, out string) err
 	told.stay()
 	switch {
 	case errors.Is(err, context.Canceled):
-		return errors.New("stopped before the end")
+		return fmt.Errorf("stopped before the end: %w", errSignal)
 	case err != nil:
 		return err
 	}

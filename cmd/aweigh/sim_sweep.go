@@ -93,7 +93,11 @@ func (a *app) sweep(c *cobra.Command, cfg sweep.Config, ch *changes, format show
 	case len(r.Failures) > 0:
 		return fmt.Errorf("%d of %d worlds failed", len(r.Failures), r.Worlds)
 	case err != nil:
-		return fmt.Errorf("stopped after %d of %d worlds; to go on, add --from %d --seeds %d", r.Worlds, r.Seeds, r.Next, r.From+r.Seeds-r.Next)
+		err := fmt.Errorf("stopped after %d of %d worlds; to go on, add --from %d --seeds %d", r.Worlds, r.Seeds, r.Next, r.From+r.Seeds-r.Next)
+		if c.Context().Err() != nil {
+			err = fmt.Errorf("%w: %w", errSignal, err)
+		}
+		return err
 	case len(missing) > 0:
 		return fmt.Errorf("nothing broke, but these goals were never reached: %s; sweep more seeds", strings.Join(missing, ", "))
 	}

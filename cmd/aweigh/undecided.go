@@ -35,7 +35,12 @@ func undecided(c *cobra.Command, err error) *client.Undecided {
 
 // nonceHint reports how to repeat an undecided write.
 func nonceHint(u *client.Undecided) string {
-	return fmt.Sprintf("\nTo repeat it safely: the same command with --api %s --nonce %s", show.Word(u.Node), show.Nonce(u.Once))
+	hint := fmt.Sprintf("\nTo repeat it safely: the same command with --api %s --nonce %s", show.Word(u.Node), show.Nonce(u.Once))
+	if len(u.Mutation) == 0 && u.Node != "" { // it did not answer, and may not come back
+		hint += fmt.Sprintf("\nIf the node at %s stays away: after %s, see at another node what is there, and write anew without --nonce if the change is not.",
+			show.Word(u.Node), u.ValidUntil.UTC().Format(time.RFC3339))
+	}
+	return hint
 }
 
 // parseNonce reads what show.Nonce writes.

@@ -47,7 +47,7 @@ func (a *app) usersDisable() *cobra.Command {
 			return err
 		}
 		if !*yes {
-			return fmt.Errorf("%w: every client that reaches etcd's port of any node could then read and write all keys; to do it, add --yes", errUsage)
+			return fmt.Errorf("%w: every client that reaches etcd's port of any node could then read and write all keys; to do it, add --yes", errUnconfirmed)
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()

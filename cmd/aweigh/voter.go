@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,10 @@ func (a *app) voterNew() *cobra.Command {
 			return err
 		}
 		if _, err := os.Lstat(args[0]); err == nil {
-			return fmt.Errorf("%s is there already, and is not overwritten; take another name", args[0])
+			return fmt.Errorf("%s is there already, and not overwritten: name another file", args[0])
+		}
+		if _, err := os.Stat(filepath.Dir(args[0])); err != nil { // before people think of a passphrase
+			return err
 		}
 		secret, err := a.passphrase(cmd.Context(), *from, "Passphrase for "+show.Line(args[0])+": ", "Once more: ")
 		if err != nil {
@@ -68,6 +72,7 @@ func (a *app) voterNew() *cobra.Command {
 		if err := writeNew(args[0], file, 0o600); err != nil {
 			return err
 		}
+		fmt.Fprintf(a.err, "aweigh: %s holds the public key, for others\n", show.Line(args[0]+publicFile))
 		return show.Printer{Out: a.out, Format: format}.Voter(key.Public(), true, args[0])
 	}
 	return c

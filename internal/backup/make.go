@@ -125,8 +125,12 @@ func (k Maker) into(to string, m Manifest, fill func(*writer) error) (_ Manifest
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return m, fmt.Errorf("backup: %w", err)
 	}
-	if err := os.Mkdir(partial, 0o700); err != nil {
+	err = os.Mkdir(partial, 0o700)
+	if errors.Is(err, fs.ErrExist) {
 		return m, fmt.Errorf("backup: %w: remove it if an interrupted backup left it", err)
+	}
+	if err != nil {
+		return m, fmt.Errorf("backup: %w", err)
 	}
 	defer func() {
 		if err != nil {

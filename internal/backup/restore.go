@@ -70,8 +70,12 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 	if err := os.MkdirAll(string(to), 0o700); err != nil {
 		return r, fmt.Errorf("backup: %w", err)
 	}
-	if err := os.Mkdir(fresh, 0o700); err != nil {
+	err = os.Mkdir(fresh, 0o700)
+	if errors.Is(err, fs.ErrExist) {
 		return r, fmt.Errorf("backup: %w: remove it if an interrupted restore left it", err)
+	}
+	if err != nil {
+		return r, fmt.Errorf("backup: %w", err)
 	}
 	made := []string{fresh}
 	defer func() {

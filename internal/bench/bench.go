@@ -110,7 +110,7 @@ type Result struct {
 	Latency Histogram // of those answered
 }
 
-// Progress is told once per second.
+// Progress is told once per second, and at the end if there were errors since.
 type Progress struct {
 	At           time.Duration // since the start
 	Done, Errors uint64        // in the last second
@@ -177,10 +177,10 @@ func report(start time.Time, workers []*worker, progress func(Progress), finishe
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var last Progress
-	for {
+	for done := false; !done; {
 		select {
 		case <-finished:
-			return
+			done = true
 		case <-tick.C:
 		}
 		now := Progress{At: time.Since(start)}
@@ -188,7 +188,9 @@ func report(start time.Time, workers []*worker, progress func(Progress), finishe
 			now.Done += w.done.Load()
 			now.Errors += w.failed.Load()
 		}
-		progress(Progress{At: now.At, Done: now.Done - last.Done, Errors: now.Errors - last.Errors})
+		if !done || now.Errors > last.Errors { // at the end those alone that waited in vain
+			progress(Progress{At: now.At, Done: now.Done - last.Done, Errors: now.Errors - last.Errors})
+		}
 		last = now
 	}
 }
@@ -310,12 +312,15 @@ func fill(ctx context.Context, on *client.Client, c Config) error {
 	return nil
 }
 
+// Undecided is the kind of error of writes that may still commit.
+const Undecided = "undecided"
+
 // kinds are the kinds of errors, the most telling first.
 var kinds = []struct {
 	err  error
 	name string
 }{
-	{client.ErrPending, "waits for approval, where nothing can be measured"}, {client.ErrUndecided, "undecided"}, {client.ErrUnread, "no quorum to read"}, {client.ErrBusy, "busy"},
+	{client.ErrPending, "waits for approval, where nothing can be measured"}, {client.ErrUndecided, Undecided}, {client.ErrUnread, "no quorum to read"}, {client.ErrBusy, "busy"},
 	{client.ErrUnreachable, "unreachable"}, {client.ErrInvalid, "invalid"}, {client.ErrFailed, "failed"},
 	{context.DeadlineExceeded, "timeout"},
 }
@@ -327,6 +332,9 @@ func (r *Result) Err() error {
 	}
 	for _, k := range kinds {
 		if r.Errors[k.name] > 0 {
+			if k.err == client.ErrUndecided && errors.Is(r.Sample, k.err) { // of which none can be repeated
+				return fmt.Errorf("bench: not one request was answered within %s: %w: %s", r.Took.Round(time.Millisecond), k.err, r.Sample)
+			}
 			if errors.Is(r.Sample, k.err) {
 				return fmt.Errorf("bench: not one request was answered within %s: %w", r.Took.Round(time.Millisecond), r.Sample)
 			}

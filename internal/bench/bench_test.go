@@ -25,6 +25,11 @@ func TestNothingDoneIsAnErrorOfTheMostTellingKind(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
 		}
 	}
+	lost := &client.Undecided{Cause: client.ErrUndecided} // which no flag of this command repeats
+	err := (&Result{Errors: map[string]uint64{Undecided: 1}, Sample: lost}).Err()
+	if !errors.Is(err, client.ErrUndecided) || errors.As(err, new(*client.Undecided)) {
+		t.Errorf("of an undecided write: %v", err)
+	}
 	if err := (&Result{Errors: map[string]uint64{"odd": 1}}).Err(); err == nil {
 		t.Error("an odd error is none")
 	}

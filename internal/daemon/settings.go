@@ -41,7 +41,7 @@ func Check(s home.Settings) error {
 	}
 	for _, text := range s.Listen {
 		if err := checkListen(text); err != nil {
-			return fmt.Errorf("%w: listen: %q: %w", ErrSettings, text, err)
+			return fmt.Errorf("%w: listen: %q is no multiaddr, such as /ip4/0.0.0.0/tcp/4177: %w", ErrSettings, text, err)
 		}
 	}
 	for _, text := range s.Announce {

@@ -119,7 +119,7 @@ func (x Node) run(ctx context.Context, program string, args []string) (err error
 	}
 	pid := []byte(strconv.Itoa(cmd.Process.Pid) + "\n")
 	err = errors.Join(os.WriteFile(x.PIDFile(), pid, 0o600), cmd.Wait(), os.Remove(x.PIDFile()))
-	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || terminated(cmd)) {
 		return nil
 	}
 	if err == nil {
@@ -129,6 +129,12 @@ func (x Node) run(ctx context.Context, program string, args []string) (err error
 		err = fmt.Errorf("%s (%w)", reason, err)
 	}
 	return err
+}
+
+// terminated reports whether SIGTERM ended a program: it came before the program knew what to do with it.
+func terminated(cmd *exec.Cmd) bool {
+	s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && s.Signaled() && s.Signal() == syscall.SIGTERM
 }
 
 // lastWords is the error with which the output of a program ends, empty if there

@@ -46,20 +46,38 @@ func (d Dir) Exists() bool {
 	return err == nil
 }
 
-// write makes a file that was not there.
+// write makes a file that was not there. It gets its name once it is whole; if that fails, nothing is left.
 func (d Dir) write(name string, data []byte, mode fs.FileMode) (err error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return fmt.Errorf("home: %w", err)
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if errors.Is(err, fs.ErrExist) {
+	f, err := os.CreateTemp(string(d), filepath.Base(name)+".new*")
+	if err != nil {
+		return fmt.Errorf("home: %w", err)
+	}
+	defer func() {
+		if gone := os.Remove(f.Name()); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = errors.Join(f.Chmod(mode), f.Sync())
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("home: %w", err)
+	}
+	err = os.Link(f.Name(), name) // a rename would overwrite what is there
+	if _, there := os.Lstat(name); errors.Is(err, fs.ErrExist) || err != nil && there == nil {
 		return fmt.Errorf("%w: %s", ErrThere, name)
+	}
+	if err != nil { // a file system without links
+		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
 		return fmt.Errorf("home: %w", err)
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
+	return nil
 }
 
 // NewKey makes a key file, or reads the one that is there.
@@ -81,6 +99,9 @@ func readKey(name string) (k votes.PrivateKey, ok bool, err error) {
 	}
 	if err != nil {
 		return k, false, fmt.Errorf("home: %w", err)
+	}
+	if len(text) == 0 {
+		return k, false, fmt.Errorf("home: %s is empty: bring it back from a backup of the node, or remove it if no node ran here", name)
 	}
 	if k, err = votes.ParsePrivateKey(string(text)); err != nil {
 		return k, false, fmt.Errorf("%s: %w", name, err)

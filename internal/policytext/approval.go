@@ -118,7 +118,7 @@ func approvalWord(a *scope.Approval, key, value string) (err error) {
 		p, err = approver(value)
 		a.Approvers = append(a.Approvers, p)
 	default:
-		return fmt.Errorf("it has no %s", key)
+		return fmt.Errorf("it has no %s%s", key, meant(key, []string{"of", "prefix", "threshold", "min-anchors", "window", "approver"}))
 	}
 	return err
 }

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/aweigh/aweigh/internal/nearest"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -105,12 +108,12 @@ func Read(text []byte, base scope.Policy) (scope.Policy, error) {
 			return err
 		}
 		if sections[name] == "" {
-			return fmt.Errorf("%w: line %d: unknown section %q", ErrSyntax, at.Line, name)
+			return fmt.Errorf("%w: line %d: unknown section %q%s", ErrSyntax, at.Line, name, meant(name, slices.Concat([]string{"approvals", "actions"}, slices.Collect(maps.Keys(sections)))))
 		}
 		return pairs(value, name, func(key string, at, value *yaml.Node) error {
 			f := find(name + "." + key)
 			if f == nil {
-				return fmt.Errorf("%w: line %d: %s has no field %q", ErrSyntax, at.Line, name, key)
+				return fmt.Errorf("%w: line %d: %s has no field %q%s", ErrSyntax, at.Line, name, key, meant(key, fieldsOf(name)))
 			}
 			if value.Kind != yaml.ScalarNode {
 				return fmt.Errorf("%w: line %d: %s is one value, like %s", ErrSyntax, value.Line, key, f.show(&base))
@@ -122,6 +125,26 @@ func Read(text []byte, base scope.Policy) (scope.Policy, error) {
 		})
 	})
 	return p, err
+}
+
+// meant asks whether a word that is unknown stands for the one that is most like it; "" if none is.
+func meant(word string, known []string) string {
+	slices.Sort(known)
+	near, _ := nearest.Name(word, known, min(2, len(word)-1))
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", near)
+}
+
+// fieldsOf are the names of the fields of a section.
+func fieldsOf(section string) (names []string) {
+	for i := range fields {
+		if name, ok := strings.CutPrefix(fields[i].name, section+"."); ok {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // pairs visits the fields of a mapping, each of which may stand there once.

@@ -110,8 +110,8 @@ func TestWhatIsLeftOutStays(t *testing.T) {
 
 func TestMistakesAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		"trust:\n  flor: 1\n":                             `line 2: trust has no field "flor"`,
-		"trus:\n  floor: 1\n":                             `line 1: unknown section "trus"`,
+		"trust:\n  flor: 1\n":                             `line 2: trust has no field "flor"; did you mean floor?`,
+		"trus:\n  floor: 1\n":                             `line 1: unknown section "trus"; did you mean trust?`,
 		"trust:\n  floor: -1\n":                           `line 2: floor: "-1" is not a whole number`,
 		"quorum:\n  notarize: 0.66\n":                     `line 2: notarize: "0.66" is not a part of a whole`,
 		"quorum:\n  notarize: 2/0\n":                      `not a part of a whole`,
@@ -119,6 +119,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"epoch:\n  blocks: [1]\n":                         `line 2: blocks is one value`,
 		"epoch:\n  blocks: 5\n---\nepoch:\n  blocks: 6\n": `line 3: a second document`,
 		"approvals: 5":                                    `line 1: approvals is a list`,
+		"approvals:\n  - threshhold=3/4 window=1h":        "it has no threshhold; did you mean threshold?",
 		"approvals:\n  - threshold=3/4 window=1h for=x":   `line 2: policytext: not a policy: approval: for=x: it has no for`,
 		"approvals:\n  - prefix=/a":                       `it needs threshold=`,
 		"approvals:\n  - threshold=1/2 window=1h prefix":  `"prefix" is not a word`,
@@ -147,6 +148,7 @@ func TestErrorsNameFieldsAsTheTextDoes(t *testing.T) {
 		"limits:\n  drift: 5s":                  "limits.drift is 5s; it must lie between 1ns and 1s",
 		"limits:\n  valid_for: 48h":             "limits.valid_for is 48h0m0s; it must lie between 1ns and 24h0m0s",
 		"limits:\n  key_bytes: 0":               "limits.key_bytes is 0; it must lie between 1 and ",
+		"limits:\n  mutation_bytes: 1":          "it must lie between 1 and 1, which is limits.mutation_bytes",
 		"limits:\n  block_cost: 1":              "limits.block_cost is 1; it must lie between 100000 and ",
 		"limits:\n  drift: 1s\n  valid_for: 1s": "limits.drift is 1s, too large for mutations that are valid for at most 1s",
 	} {

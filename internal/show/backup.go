@@ -37,9 +37,23 @@ func (p Printer) Backup(dir string, m *backup.Manifest) error {
 		return p.JSON(backupOf(dir, m))
 	}
 	_, err := fmt.Fprintf(p.Out, "%s: %s in %s, network %.8s, height %d at least\n"+
-		"signed by node %s; to make a node of it:\n  aweigh restore %s --from %s --data-dir NEW\n",
-		Text(dir), Size(m.Size()), Count(len(m.Files), "file"), m.Network, m.Height, m.Node, Word(dir), m.Node)
+		"signed by node %s; to make a node of it%s:\n  aweigh restore %s --from %s --data-dir NEW\n",
+		Text(dir), Size(m.Size()), Count(len(m.Files), "file"), m.Network, m.Height, m.Node, keysFirst(m), Word(dir), m.Node)
+	if err == nil && !m.Keys {
+		_, err = fmt.Fprintf(p.Out, "or, without its keys, one that does not vote:\n  aweigh restore %s --from %s --data-dir NEW --as-observer\n", Word(dir), m.Node)
+	}
 	return err
+}
+
+// keysFirst is the step before a restore of a backup that holds no keys.
+func keysFirst(m *backup.Manifest) string {
+	switch {
+	case m.Keys:
+		return ""
+	case m.Anchor:
+		return ", put its identity.key and anchor.key into NEW first"
+	}
+	return ", put its identity.key into NEW first"
 }
 
 type auditedJSON struct {

@@ -65,6 +65,9 @@ func (p Printer) Bench(r *bench.Result) error {
 	}
 	fmt.Fprintf(p.Out, "  max %s\n", round(r.Latency.Max()))
 	for _, kind := range slices.Sorted(maps.Keys(r.Errors)) {
+		if kind == bench.Undecided { // a line of its own has them
+			continue
+		}
 		fmt.Fprintf(p.Out, "errors:  %d %s\n", r.Errors[kind], Line(kind))
 	}
 	return nil

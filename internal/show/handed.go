@@ -41,9 +41,14 @@ func (h *HandedIn) Add(file string, r *aweighv1.HandInResponse) {
 	}
 }
 
+// Count is the number of ballots that there were.
+func (h *HandedIn) Count() uint64 {
+	return h.Added + h.Repeated + h.Equivocated + h.Late + uint64(len(h.Refused))
+}
+
 // Empty reports whether there were no ballots.
 func (h *HandedIn) Empty() bool {
-	return h.Added+h.Repeated+h.Equivocated+h.Late == 0 && len(h.Refused) == 0
+	return h.Count() == 0
 }
 
 // HandedIn writes what became of ballots.
@@ -74,7 +79,7 @@ func (p Printer) Listed(h *HandedIn) (err error) {
 		return Line(file) + ", "
 	}
 	for _, x := range h.Refused {
-		_, err = fmt.Fprintf(p.Out, "  %sballot %d, by %s on motion %s: %s\n", where(x.File), x.Ballot, short(x.Voter), short(x.Motion), Text(x.Why))
+		_, err = fmt.Fprintf(p.Out, "  %sballot %d, by %s on motion %s: %s\n", where(x.File), x.Ballot+1, short(x.Voter), short(x.Motion), Text(x.Why))
 	}
 	for _, x := range h.Contrary {
 		who := short(x.Voter)
@@ -82,7 +87,7 @@ func (p Printer) Listed(h *HandedIn) (err error) {
 			who = Line(x.Name) + " (" + who + ")"
 		}
 		_, err = fmt.Fprintf(p.Out, "  %sballot %d, by %s on motion %s: it says %s, and another that the same key signed says %s\n",
-			where(x.File), x.Ballot, who, short(x.Motion), Line(x.Choice), Line(x.Before))
+			where(x.File), x.Ballot+1, who, short(x.Motion), Line(x.Choice), Line(x.Before))
 	}
 	return err
 }

@@ -396,7 +396,7 @@ func (p Printer) Pending(r *aweighv1.MotionResponse) error {
 	fmt.Fprintf(p.Out, "until %s%s\n", instant(m.DeadlineNs), in(m.DeadlineNs))
 	fmt.Fprintf(p.Out, "next:  aweigh motion show %s;  at anchors:  aweigh ballot approve %s\n", short(m.Id), short(m.Id))
 	if slices.ContainsFunc(m.Voters, func(v *aweighv1.Voter) bool { return !v.Anchor && len(v.Ballots) == 0 }) {
-		fmt.Fprintf(p.Out, "   for approvers:  aweigh motion export %s --write m.motion;  with their keys:  aweigh ballot sign m.motion --key FILE.key --choice approve;  then:  aweigh ballot import FILE\n", short(m.Id))
+		fmt.Fprintf(p.Out, "   for approvers:  aweigh motion export %s --write m.motion;  with their keys:  aweigh ballot sign m.motion --network %x --key FILE.key --choice approve;  then:  aweigh ballot import FILE\n", short(m.Id), r.Header.GetNetwork())
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (p Printer) Named(req *aweighv1.NameRequest, r *aweighv1.NameResponse) erro
 	case aweighv1.NameRequest_KIND_MOVE:
 		what += ", and " + Key(req.Key) + " no more"
 		if req.UntilNs != 0 {
-			what += fmt.Sprintf(" (it leads there until %s)", instant(req.UntilNs))
+			what += fmt.Sprintf(" (as an alias it leads there until %s; the key is deleted)", instant(req.UntilNs))
 		}
 	case aweighv1.NameRequest_KIND_UNBIND:
 		what = fmt.Sprintf("%s names %s no more", Key(req.Key), r.Uid)
@@ -157,7 +157,7 @@ func (p Printer) Aliases(keys *aweighv1.RangeResponse, moved *aweighv1.Redirects
 		rows = append(rows, []string{Key(kv.Key), kv.Uid, ""})
 	}
 	for _, m := range moved.Moved {
-		rows = append(rows, []string{Key(m.Key), m.Uid, fmt.Sprintf("to %s, leads there until %s", Key(m.To), instant(m.UntilNs))})
+		rows = append(rows, []string{Key(m.Key), m.Uid, fmt.Sprintf("to %s, where the alias leads until %s", Key(m.To), instant(m.UntilNs))})
 	}
 	return p.table(rows...)
 }

@@ -63,7 +63,7 @@ func health(x *aweighv1.Scope) string {
 	case scope.FullAt(x.Bytes, x.BytesAllowed):
 		return "full"
 	case x.FailuresLeft == 0: // as there are so few, or as one is away
-		return "none may fail"
+		return "ok, none may fail"
 	}
 	return fmt.Sprintf("ok, %d may fail", x.FailuresLeft)
 }

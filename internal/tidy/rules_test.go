@@ -53,6 +53,7 @@ var directions = []struct {
 	{"sim/scenario", append(slices.Clip(pure), "node/machine", "internal/nearest"), "it says what happens in a world, and runs none"},
 	{"sim/sweep", []string{"", "sim"}, "it runs worlds, and looks into none"},
 	{"etcd", surface, "a surface"},
+	{"etcd/auth", append(slices.Clip(pure), "node", "etcd/etcdpb"), "it knows users, and serves no call"},
 	{"dns", surface, "a surface"},
 	{"console", surface, "a surface"},
 	{"internal", everything, "test helpers and tools; pure packages name the two that they may use"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -143,6 +144,9 @@ func compare(words []word) (*aweighv1.Compare, error) {
 }
 
 func op(words []word) (*aweighv1.Op, error) {
+	if !slices.Contains([]string{"put", "get", "del"}, words[0].text) {
+		return nil, fmt.Errorf("%q is none of put, get and del", words[0].text)
+	}
 	if len(words) < 2 {
 		return nil, fmt.Errorf("an operation is put KEY VALUE, get KEY or del KEY")
 	}
@@ -166,13 +170,10 @@ func op(words []word) (*aweighv1.Op, error) {
 	default:
 		return nil, fmt.Errorf("after the key comes nothing, or prefix")
 	}
-	switch words[0].text {
-	case "get":
+	if words[0].text == "get" {
 		return &aweighv1.Op{Op: &aweighv1.Op_Range{Range: &aweighv1.RangeRequest{Key: key, RangeEnd: end}}}, nil
-	case "del":
-		return &aweighv1.Op{Op: &aweighv1.Op_Delete{Delete: &aweighv1.DeleteRequest{Key: key, RangeEnd: end}}}, nil
 	}
-	return nil, fmt.Errorf("%q is none of put, get and del", words[0].text)
+	return &aweighv1.Op{Op: &aweighv1.Op_Delete{Delete: &aweighv1.DeleteRequest{Key: key, RangeEnd: end}}}, nil
 }
 
 // word is one word of a line.

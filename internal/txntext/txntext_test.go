@@ -55,6 +55,7 @@ func TestMistakesAreNamedWithTheirLine(t *testing.T) {
 		"if\nage /a = 1":             "none of version",
 		"if\nversion /a":             "four words",
 		"then\nget /a suffix":        "prefix",
+		"then\nfrob /x 1":            `"frob" is none of put, get and del`,
 		"then\nmove /a":              "none of put, get and del",
 		"then\nput \"/a b":           "quote",
 		"then\nput nokey b":          "quotes",

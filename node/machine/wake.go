@@ -26,7 +26,7 @@ func (m *Machine) wake() aweigh.Instant {
 // closing returns the next instant at which the epoch, a motion, a lease or the notice of an order ends by the clock,
 // 0 if there is none.
 func (m *Machine) closing() (next aweigh.Instant) {
-	at, err := m.chain.state.Deadline()
+	at, err := m.chain.state.ClockEnds()
 	must.OK(err, "reading the tally")
 	for _, t := range []aweigh.Instant{at, m.chain.state.Head().Docket.Next, m.chain.state.LeaseDue(), m.order.due} {
 		if t > m.now {

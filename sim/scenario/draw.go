@@ -281,6 +281,9 @@ func (d drawing) guardLeases(s *Scenario) {
 	d.guard(s)
 }
 
+// drawnElsewhere is the number of the last FaultKinds, which have draws of their own.
+const drawnElsewhere = 4
+
 // ahead draws clocks of a quorum, or of all, that run ahead by seconds to hours, and come back.
 func (d drawing) ahead(s *Scenario) {
 	n := s.Network.Anchors
@@ -328,7 +331,7 @@ func (d drawing) faults(s Scenario) (f Faults) {
 	}
 	nodes := s.Network.Anchors + s.Network.Observers
 	for range d.IntN(5) {
-		x := Fault{Kind: FaultKinds[d.IntN(len(FaultKinds)-4)].Name, At: d.between(0, s.Stop-time.Second)}
+		x := Fault{Kind: FaultKinds[d.IntN(len(FaultKinds)-drawnElsewhere)].Name, At: d.between(0, s.Stop-time.Second)}
 		x.For = d.between(100*time.Millisecond, min(s.Stop-x.At, 5*time.Minute))
 		x.By = d.between(time.Millisecond, 2*time.Second)
 		switch x.Kind {

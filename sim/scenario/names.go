@@ -38,7 +38,8 @@ var Plays = []Named{
 	{"interject", "proposes out of turn, as soon as it hears of a leader's block"},
 }
 
-// FaultKinds are the kinds of faults that befall a world, for Fault.Kind.
+// FaultKinds are the kinds of faults that befall a world, for Fault.Kind. To add one: sim.World.begin puts it into
+// effect, Scenario.Check knows its fields, and docs/simulation.md describes it.
 var FaultKinds = []Named{
 	{"partition", "the sides do not hear each other"},
 	{"cut", "nodes are off the network"},

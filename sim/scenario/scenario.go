@@ -50,7 +50,7 @@ type Network struct {
 	Timing    quorum.Timing `yaml:"timing,omitempty"`    // see quorum.Timing
 
 	EpochBlocks int           `yaml:"epochblocks,omitempty"` // blocks in an epoch; 10,000
-	EpochTime   time.Duration `yaml:"epochtime,omitempty"`   // after which an epoch ends that holds a block; 1h
+	EpochTime   time.Duration `yaml:"epochtime,omitempty"`   // after which an epoch ends that holds scope.Bounds.clockBlocks; 1h
 	Whole       int           `yaml:"whole,omitempty"`       // blocks that earn all that an epoch can, see trust.Params; 64
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
 	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, deletions, changes or nothing; nothing

@@ -1,4 +1,4 @@
-package etcd
+package auth
 
 import (
 	"bytes"
@@ -7,13 +7,16 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// rights are what a user may do.
-type rights struct {
-	name        string
+// Rights are what a user may do.
+type Rights struct {
+	Name        string
+	Roles       []string
 	root        bool // everything
-	roles       []string
 	read, write []span
 }
+
+// Root reports whether the user may do everything.
+func (r *Rights) Root() bool { return r.root }
 
 // span is a range of keys, from the first one on and without the last; nil: to the end.
 type span struct{ from, to []byte }
@@ -30,15 +33,15 @@ func spanOf(key, end []byte) span {
 }
 
 // rightsOf are those of a user, nil if there is none.
-func rightsOf(a *scope.Access, name string) *rights {
+func rightsOf(a *scope.Access, name string) *Rights {
 	u := a.User(name)
 	if u == nil {
 		return nil
 	}
-	r := &rights{name: name, root: u.Has(scope.RootName), roles: u.Roles}
+	r := &Rights{Name: name, Roles: u.Roles, root: u.Has(scope.RootName)}
 	for _, role := range u.Roles {
 		x := a.Role(role)
-		if x == nil { // root, which nobody has to define
+		if x == nil { // root, which needs no definition
 			continue
 		}
 		for _, g := range x.Grant {
@@ -86,26 +89,26 @@ func (s span) within(all []span) bool {
 	return to == nil || s.to != nil && bytes.Compare(s.to, to) <= 0 && bytes.Compare(s.from, to) < 0
 }
 
-// mayRead says why the user may not read the keys [key, end), in the sense of scope.Op.
-func (r *rights) mayRead(key, end []byte) error {
+// MayRead says why the user may not read the keys [key, end), in the sense of scope.Op.
+func (r *Rights) MayRead(key, end []byte) error {
 	if r.root || spanOf(key, end).within(r.read) {
 		return nil
 	}
-	return errDenied
+	return ErrDenied
 }
 
-// mayWrite is the same for writing.
-func (r *rights) mayWrite(key, end []byte) error {
+// MayWrite is the same for writing.
+func (r *Rights) MayWrite(key, end []byte) error {
 	if r.root || spanOf(key, end).within(r.write) {
 		return nil
 	}
-	return errDenied
+	return ErrDenied
 }
 
-// mayRule says why the user may not do what only root may.
-func (r *rights) mayRule() error {
+// MayRule says why the user may not do what only root may.
+func (r *Rights) MayRule() error {
 	if r.root {
 		return nil
 	}
-	return errDenied
+	return ErrDenied
 }

@@ -1,12 +1,10 @@
-package etcd
+package auth
 
 import (
 	"bytes"
-	"encoding/base64"
 	"slices"
 	"strings"
 
-	"golang.org/x/crypto/bcrypt"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -20,28 +18,27 @@ var (
 	errRootRole         = status.Error(codes.FailedPrecondition, "etcdserver: root user does not have root role")
 	errUserExists       = status.Error(codes.FailedPrecondition, "etcdserver: user name already exists")
 	errRoleExists       = status.Error(codes.FailedPrecondition, "etcdserver: role name already exists")
-	errRoleNotFound     = status.Error(codes.FailedPrecondition, "etcdserver: role name not found")
 	errRoleEmpty        = status.Error(codes.InvalidArgument, "etcdserver: role name is empty")
 	errRoleNotGranted   = status.Error(codes.FailedPrecondition, "etcdserver: role is not granted to the user")
 	errPermNotGiven     = status.Error(codes.InvalidArgument, "etcdserver: permission not given")
 	errPermNotGranted   = status.Error(codes.FailedPrecondition, "etcdserver: permission is not granted to the role")
 	errManagement       = status.Error(codes.InvalidArgument, "etcdserver: invalid auth management")
-	errHashedPassword   = status.Error(codes.InvalidArgument, "aweigh: hashedPassword is not what bcrypt makes at a cost of up to 12, in base64")
 	errUnknownPermTypes = status.Error(codes.InvalidArgument, "aweigh: a permission is to read, to write, or both")
 )
 
-// accessEdit is users and roles in the course of a change. Its methods do what etcd does,
+// Edit is users and roles in the course of a change. Its methods do what etcd does,
 // and fail as it does.
-type accessEdit struct {
+type Edit struct {
 	scope.Access
-	changed bool
-	why     string
+	Changed bool
+	Why     string // for the lineage
 }
 
 // did notes what was changed, for the lineage.
-func (e *accessEdit) did(what ...string) { e.changed, e.why = true, strings.Join(what, " ") }
+func (e *Edit) did(what ...string) { e.Changed, e.Why = true, strings.Join(what, " ") }
 
-func (e *accessEdit) enable() error {
+// Enable has clients asked who they are from now on.
+func (e *Edit) Enable() error {
 	root := e.User(scope.RootName)
 	switch {
 	case e.Enabled:
@@ -56,7 +53,8 @@ func (e *accessEdit) enable() error {
 	return nil
 }
 
-func (e *accessEdit) disable() error {
+// Disable ends that.
+func (e *Edit) Disable() error {
 	if e.Enabled {
 		e.Enabled = false
 		e.did("clients need not identify themselves any more")
@@ -64,7 +62,8 @@ func (e *accessEdit) disable() error {
 	return nil
 }
 
-func (e *accessEdit) addUser(name string, password []byte) error {
+// AddUser adds a user, with the hash of its password, or none.
+func (e *Edit) AddUser(name string, password []byte) error {
 	if e.User(name) != nil {
 		return errUserExists
 	}
@@ -74,23 +73,25 @@ func (e *accessEdit) addUser(name string, password []byte) error {
 	return nil
 }
 
-func (e *accessEdit) deleteUser(name string) error {
+// DeleteUser deletes a user.
+func (e *Edit) DeleteUser(name string) error {
 	switch {
 	case e.Enabled && name == scope.RootName:
 		return errManagement
 	case e.User(name) == nil:
-		return errUserNotFound
+		return ErrUserNotFound
 	}
 	e.Users = slices.DeleteFunc(slices.Clone(e.Users), func(u scope.User) bool { return u.Name == name })
 	e.did("user", name, "deleted")
 	return nil
 }
 
-func (e *accessEdit) setPassword(name string, password []byte) error {
+// SetPassword gives a user the hash of another password.
+func (e *Edit) SetPassword(name string, password []byte) error {
 	u := e.User(name)
 	switch {
 	case u == nil:
-		return errUserNotFound
+		return ErrUserNotFound
 	case len(u.Password) == 0: // it was added without one, and stays so
 		password = nil
 	}
@@ -99,13 +100,14 @@ func (e *accessEdit) setPassword(name string, password []byte) error {
 	return nil
 }
 
-func (e *accessEdit) grantRole(user, role string) error {
+// GrantRole gives a user a role.
+func (e *Edit) GrantRole(user, role string) error {
 	u := e.User(user)
 	switch {
 	case u == nil:
-		return errUserNotFound
+		return ErrUserNotFound
 	case role != scope.RootName && e.Role(role) == nil:
-		return errRoleNotFound
+		return ErrRoleNotFound
 	case u.Has(role):
 		return nil
 	}
@@ -115,14 +117,15 @@ func (e *accessEdit) grantRole(user, role string) error {
 	return nil
 }
 
-func (e *accessEdit) revokeRole(user, role string) error {
+// RevokeRole takes a role from a user.
+func (e *Edit) RevokeRole(user, role string) error {
 	if e.Enabled && user == scope.RootName && role == scope.RootName {
 		return errManagement
 	}
 	u := e.User(user)
 	switch {
 	case u == nil:
-		return errUserNotFound
+		return ErrUserNotFound
 	case !u.Has(role):
 		return errRoleNotGranted
 	}
@@ -135,7 +138,8 @@ func without(roles []string, role string) []string {
 	return slices.DeleteFunc(slices.Clone(roles), func(r string) bool { return r == role })
 }
 
-func (e *accessEdit) addRole(name string) error {
+// AddRole adds a role without permissions.
+func (e *Edit) AddRole(name string) error {
 	switch {
 	case name == "":
 		return errRoleEmpty
@@ -148,12 +152,13 @@ func (e *accessEdit) addRole(name string) error {
 	return nil
 }
 
-func (e *accessEdit) deleteRole(name string) error {
+// DeleteRole deletes a role, and takes it from all users.
+func (e *Edit) DeleteRole(name string) error {
 	switch {
 	case e.Enabled && name == scope.RootName:
 		return errManagement
 	case e.Role(name) == nil:
-		return errRoleNotFound
+		return ErrRoleNotFound
 	}
 	e.Roles = slices.DeleteFunc(slices.Clone(e.Roles), func(r scope.Role) bool { return r.Name == name })
 	for i := range e.Users {
@@ -163,7 +168,8 @@ func (e *accessEdit) deleteRole(name string) error {
 	return nil
 }
 
-func (e *accessEdit) grant(role string, p *etcdpb.Permission) error {
+// Grant gives a role a permission, in the place of the one for the same range.
+func (e *Edit) Grant(role string, p *etcdpb.Permission) error {
 	if p == nil {
 		return errPermNotGiven
 	}
@@ -183,7 +189,7 @@ func (e *accessEdit) grant(role string, p *etcdpb.Permission) error {
 	}
 	r := e.Role(role)
 	if r == nil {
-		return errRoleNotFound
+		return ErrRoleNotFound
 	}
 	i, there := slices.BinarySearchFunc(r.Grant, g, comparePermissions)
 	if there {
@@ -196,10 +202,11 @@ func (e *accessEdit) grant(role string, p *etcdpb.Permission) error {
 	return nil
 }
 
-func (e *accessEdit) revoke(role string, key, end []byte) error {
+// Revoke takes a permission from a role.
+func (e *Edit) Revoke(role string, key, end []byte) error {
 	r := e.Role(role)
 	if r == nil {
-		return errRoleNotFound
+		return ErrRoleNotFound
 	}
 	i, there := slices.BinarySearchFunc(r.Grant, scope.Permission{Key: key, End: end}, comparePermissions)
 	if !there {
@@ -217,7 +224,8 @@ func comparePermissions(a, b scope.Permission) int {
 	return bytes.Compare(a.End, b.End)
 }
 
-func permissionOf(g *scope.Permission) *etcdpb.Permission {
+// PermissionOf is a permission in the form of etcd's API.
+func PermissionOf(g *scope.Permission) *etcdpb.Permission {
 	p := &etcdpb.Permission{Key: g.Key, RangeEnd: g.End}
 	switch {
 	case g.Read && g.Write:
@@ -226,13 +234,4 @@ func permissionOf(g *scope.Permission) *etcdpb.Permission {
 		p.PermType = etcdpb.Permission_WRITE
 	}
 	return p
-}
-
-// decodeHash reads a password that a client hashed itself.
-func decodeHash(text string) ([]byte, error) {
-	hash, err := base64.StdEncoding.DecodeString(text)
-	if cost, bad := bcrypt.Cost(hash); err != nil || bad != nil || cost > scope.MaxHashCost {
-		return nil, errHashedPassword
-	}
-	return hash, nil
 }

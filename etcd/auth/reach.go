@@ -1,4 +1,4 @@
-package etcd
+package auth
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ const (
 	reachBytes  = 4 << 10
 )
 
-// bound limits what the puts of a transaction may change to what the user may write; nil: there is no user.
-func (r *rights) bound(t *scope.Txn) {
+// Bound limits what the puts of a transaction may change to what the user may write; nil: there is no user.
+func (r *Rights) Bound(t *scope.Txn) {
 	if r == nil || r.root || !puts(t, func([]byte) bool { return true }) {
 		return
 	}
@@ -38,13 +38,16 @@ func (r *rights) bound(t *scope.Txn) {
 	}
 }
 
+// allKeys is the least key, and as an end, the end of all keys.
+var allKeys = []byte{0}
+
 // op is a span of merged ones in the form of scope.Op.
 func (s span) op() (key, end []byte) {
 	if key, end = s.from, s.to; len(key) == 0 {
-		key = everything // the least key
+		key = allKeys // the least key
 	}
 	if end == nil {
-		end = everything // to the end
+		end = allKeys // to the end
 	}
 	return bytes.Clone(key), bytes.Clone(end)
 }

@@ -1,4 +1,4 @@
-package etcd
+package auth
 
 import (
 	"encoding/base64"
@@ -12,9 +12,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// token says that a node knows who its bearer is. It is signed by the node, and good at
-// all nodes of the network for as long as the node that signed it has a seat in the root
-// scope's roster, or at that node alone: so clients may go from one to another.
+// token names the user that a node has recognized. The node signs it. It is good at that node, and at all nodes of the
+// network for as long as the node has a seat in the root scope's roster, so clients may change from one to another.
 type token struct {
 	_         struct{} `cbor:",toarray"`
 	Network   aweigh.NetworkID
@@ -31,7 +30,7 @@ const tokenFor = 5 * time.Minute
 // clocksApart is by how much the clocks of two nodes may differ.
 const clocksApart = time.Minute
 
-var errToken = errors.New("etcd: not a token of this network's")
+var errToken = errors.New("auth: not a token of this network's")
 
 func (t *token) signed() []byte {
 	bare := *t
@@ -39,16 +38,16 @@ func (t *token) signed() []byte {
 	return canon.Encode(bare)
 }
 
-// issue makes a token for a user.
-func (s *service) issue(user string, revision int64) string {
+// Issue makes a token for a user.
+func (g *Guard) Issue(user string, revision int64) string {
 	t := token{
-		Network: s.node.Root().Genesis().Hash(), User: user, Revision: revision, Until: aweigh.InstantOf(time.Now().Add(tokenFor)), Node: s.identity.Public(),
+		Network: g.node.Root().Genesis().Hash(), User: user, Revision: revision, Until: aweigh.InstantOf(time.Now().Add(tokenFor)), Node: g.identity.Public(),
 	}
-	t.Signature = s.identity.Sign(votes.ContextToken, t.signed())
+	t.Signature = g.identity.Sign(votes.ContextToken, t.signed())
 	return base64.RawURLEncoding.EncodeToString(canon.Encode(t))
 }
 
-// tokens are those that were verified.
+// tokens holds the tokens that were verified.
 type tokens struct {
 	mu  sync.Mutex
 	all map[string]*token
@@ -56,37 +55,37 @@ type tokens struct {
 
 const maxTokens = 4096
 
-// bearer is what a token says, if it is good.
-func (s *service) bearer(text string) (*token, error) {
-	s.tokens.mu.Lock()
-	t := s.tokens.all[text]
-	s.tokens.mu.Unlock()
+// bearer returns the content of a token, if it is good.
+func (g *Guard) bearer(text string) (*token, error) {
+	g.tokens.mu.Lock()
+	t := g.tokens.all[text]
+	g.tokens.mu.Unlock()
 	if t == nil {
 		var err error
-		if t, err = s.verified(text); err != nil {
+		if t, err = g.verified(text); err != nil {
 			return nil, err
 		}
-		s.tokens.mu.Lock()
-		if s.tokens.all == nil || len(s.tokens.all) >= maxTokens {
-			s.tokens.all = make(map[string]*token)
+		g.tokens.mu.Lock()
+		if g.tokens.all == nil || len(g.tokens.all) >= maxTokens {
+			g.tokens.all = make(map[string]*token)
 		}
-		s.tokens.all[text] = t
-		s.tokens.mu.Unlock()
+		g.tokens.all[text] = t
+		g.tokens.mu.Unlock()
 	}
 	now := aweigh.InstantOf(time.Now())
-	if t.Until < now || t.Until > now.Add(tokenFor+clocksApart) || !s.vouches(t.Node.ID()) {
+	if t.Until < now || t.Until > now.Add(tokenFor+clocksApart) || !g.vouches(t.Node.ID()) {
 		return nil, errToken
 	}
 	return t, nil
 }
 
-func (s *service) verified(text string) (*token, error) {
+func (g *Guard) verified(text string) (*token, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) > 4096 {
 		return nil, errToken
 	}
 	t := new(token)
-	if canon.Decode(raw, t) != nil || t.Network != s.node.Root().Genesis().Hash() || !s.vouches(t.Node.ID()) ||
+	if canon.Decode(raw, t) != nil || t.Network != g.node.Root().Genesis().Hash() || !g.vouches(t.Node.ID()) ||
 		votes.Verify(t.Node, votes.ContextToken, t.signed(), t.Signature) != nil {
 		return nil, errToken
 	}
@@ -94,11 +93,11 @@ func (s *service) verified(text string) (*token, error) {
 }
 
 // vouches reports whether the tokens of a node are good here.
-func (s *service) vouches(id aweigh.Hash) bool {
-	if id == s.identity.Public().ID() {
+func (g *Guard) vouches(id aweigh.Hash) bool {
+	if id == g.identity.Public().ID() {
 		return true
 	}
-	for _, a := range s.node.Root().LastStatus().Roster.Anchors {
+	for _, a := range g.node.Root().LastStatus().Roster.Anchors {
 		if machine.AuthorOf(machine.Peer(a.Peer)) == id {
 			return true
 		}

@@ -1,0 +1,18 @@
+package auth
+
+import (
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// What etcd says of users and roles.
+var (
+	ErrDenied          = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
+	ErrTooManyRequests = status.Error(codes.ResourceExhausted, "etcdserver: too many requests")
+	ErrUserEmpty       = status.Error(codes.InvalidArgument, "etcdserver: user name is empty")
+	ErrUserNotFound    = status.Error(codes.FailedPrecondition, "etcdserver: user name not found")
+	ErrRoleNotFound    = status.Error(codes.FailedPrecondition, "etcdserver: role name not found")
+	errInvalidToken    = status.Error(codes.Unauthenticated, "etcdserver: invalid auth token")
+	errOldRevision     = status.Error(codes.InvalidArgument, "etcdserver: revision of auth store is old")
+	errTimeout         = status.Error(codes.Unavailable, "etcdserver: request timed out")
+)

@@ -1,0 +1,176 @@
+package auth
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Node is what a guard asks; *node.Node is one.
+type Node interface {
+	Root() *node.Replica
+	Access(ctx context.Context, linearizable bool) (scope.Access, error)
+	Changed() <-chan struct{}
+}
+
+// Guard knows the users and roles of the newest revision that was asked for, and finds the user that makes a call.
+type Guard struct {
+	node     Node
+	identity votes.PrivateKey
+	tokens   tokens
+
+	mu     sync.Mutex
+	access *scope.Access
+	rights map[string]*Rights
+	// current is when this node knew for sure what was decided, in Unix nanoseconds; 0: never.
+	current atomic.Int64
+}
+
+// NewGuard returns the guard of a node with an identity, which signs tokens.
+func NewGuard(n Node, identity votes.PrivateKey) *Guard { return &Guard{node: n, identity: identity} }
+
+// Revision returns the revision of the users and roles as this node knows them, 0 if there were never any.
+func (g *Guard) Revision() int64 { return g.node.Root().LastHead().Access }
+
+// known returns the users and roles as this node knows them, nil if users are not enabled.
+func (g *Guard) known(ctx context.Context) (*scope.Access, error) {
+	revision := g.Revision()
+	if revision == 0 {
+		return nil, nil
+	}
+	g.mu.Lock()
+	a := g.access
+	g.mu.Unlock()
+	if a == nil || a.Revision < revision {
+		got, err := g.node.Access(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		a = &got
+		g.mu.Lock()
+		if g.access == nil || g.access.Revision < a.Revision {
+			g.access, g.rights = a, make(map[string]*Rights)
+		}
+		g.mu.Unlock()
+	}
+	if !a.Enabled {
+		return nil, nil
+	}
+	return a, nil
+}
+
+// currentFor bounds the age of the users and roles that a node knows when it allows a write or a linearizable read.
+const currentFor = 5 * time.Second
+
+// Current makes sure that this node knows the users and roles that were decided some seconds ago: a node that begins,
+// or was cut off, may know of none. If there were never any, it does so once.
+func (g *Guard) Current(ctx context.Context) error {
+	at := g.current.Load()
+	if at != 0 && (g.Revision() == 0 || time.Since(time.Unix(0, at)) < currentFor) {
+		return nil
+	}
+	if _, err := g.node.Access(ctx, true); err != nil {
+		return err
+	}
+	g.current.Store(time.Now().UnixNano())
+	return nil
+}
+
+// Still returns an error if users and roles have changed since a revision, by whose something was read.
+func (g *Guard) Still(revision int64) error {
+	if g.Revision() != revision {
+		return errOldRevision
+	}
+	return nil
+}
+
+// Caller returns the rights of the user that makes a call, nil if users are not enabled. Errors are etcd's, or the
+// node's.
+func (g *Guard) Caller(ctx context.Context) (*Rights, error) {
+	a, err := g.known(ctx)
+	if a == nil || err != nil {
+		return nil, err
+	}
+	name, revision, byToken, err := g.presented(ctx, a.Revision)
+	if err != nil {
+		return nil, err
+	}
+	if revision > a.Revision { // another node knew of it first
+		if a, err = g.awaitAccess(ctx, revision); a == nil || err != nil {
+			return nil, err
+		}
+	}
+	if u := a.User(name); byToken && (u == nil || revision < u.Since) { // deleted, or given another password: as in etcd, its tokens went with that
+		return nil, errInvalidToken
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.access != a {
+		if r := rightsOf(a, name); r != nil {
+			return r, nil
+		}
+		return nil, ErrDenied
+	}
+	r := g.rights[name]
+	if r == nil {
+		if r = rightsOf(a, name); r == nil {
+			return nil, ErrDenied
+		}
+		g.rights[name] = r
+	}
+	return r, nil
+}
+
+// lagsFor is how long a node waits for users and roles that another one knows.
+const lagsFor = 2 * time.Second
+
+// awaitAccess waits until this node knows the users and roles of a revision.
+func (g *Guard) awaitAccess(ctx context.Context, revision int64) (*scope.Access, error) {
+	ctx, cancel := context.WithTimeout(ctx, lagsFor)
+	defer cancel()
+	for {
+		changed := g.node.Changed()
+		if g.Revision() >= revision {
+			return g.known(ctx)
+		}
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Millisecond): // the status may come a moment after the block
+		case <-ctx.Done():
+			return nil, errTimeout
+		}
+	}
+}
+
+// presented returns the user that a call names: by a token, or by the certificate of the client.
+func (g *Guard) presented(ctx context.Context, revision int64) (name string, of int64, byToken bool, err error) {
+	for _, key := range []string{"token", "authorization"} {
+		if v := metadata.ValueFromIncomingContext(ctx, key); len(v) > 0 {
+			t, err := g.bearer(strings.TrimPrefix(v[0], "Bearer "))
+			if err != nil {
+				return "", 0, true, errInvalidToken
+			}
+			return t.User, t.Revision, true, nil
+		}
+	}
+	if p, ok := peer.FromContext(ctx); ok {
+		if tls, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			for _, chain := range tls.State.VerifiedChains {
+				if len(chain) > 0 && chain[0].Subject.CommonName != "" {
+					return chain[0].Subject.CommonName, revision, false, nil
+				}
+			}
+		}
+	}
+	return "", 0, false, ErrUserEmpty
+}
