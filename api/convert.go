@@ -88,7 +88,7 @@ func opsOf(ops []*aweighv1.Op, lim *scope.Limits, depth int) (out []scope.Op, er
 			}
 			out = append(out, scope.Op{Kind: scope.OpTxn, Txn: &inner})
 		default:
-			return nil, fmt.Errorf("%w: operation %d of the transaction says nothing", errRequest, i)
+			return nil, fmt.Errorf("%w: operation %d of the transaction is empty", errRequest, i)
 		}
 	}
 	return out, nil

@@ -25,7 +25,7 @@ type Server struct {
 }
 
 // ErrOpen is wrapped when other machines could reach an address.
-var ErrOpen = errors.New("api: the address is not a loopback address, and there is no authentication yet: what reaches it can write; --api-open accepts that")
+var ErrOpen = errors.New("api: the address is not a loopback address, and there is no authentication yet: every client that reaches it can write; --api-open accepts that")
 
 // Listen serves the API of n at an address, host:port with a numeric host or
 // "localhost", and its metrics if there are any. One that is not a loopback address

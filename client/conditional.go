@@ -48,7 +48,7 @@ func conflict(txn *aweighv1.TxnResponse) error {
 	}
 	found := txn.Responses[0].GetRange().GetKvs()
 	if len(found) == 0 {
-		return fmt.Errorf("%w: there is no such key", ErrCondition)
+		return fmt.Errorf("%w: no such key", ErrCondition)
 	}
 	return fmt.Errorf("%w: the key was last changed in revision %d", ErrCondition, found[0].ModRevision)
 }

@@ -40,7 +40,7 @@ func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateReq
 		return nil, errNotEnabled
 	}
 	if err := s.passwords.Check(ctx, peerOf(ctx), a.User(r.Name), r.Password); err != nil {
-		s.log.Warn("a client of etcd is not who it says", "user", r.Name)
+		s.log.Warn("a client of etcd failed to identify itself", "user", r.Name)
 		return nil, err
 	}
 	return &etcdpb.AuthenticateResponse{Header: s.now(), Token: s.guard.Issue(r.Name, a.Revision)}, nil

@@ -60,7 +60,7 @@ func (s *maintenanceServer) Alarm(_ context.Context, r *etcdpb.AlarmRequest) (*e
 	out := &etcdpb.AlarmResponse{Header: s.now()}
 	switch {
 	case r.Action == etcdpb.AlarmRequest_ACTIVATE:
-		return nil, status.Error(codes.Unimplemented, "aweigh: alarms are not raised by hand; a scope's policy says how much it may hold (limits.scope_bytes)")
+		return nil, status.Error(codes.Unimplemented, "aweigh: alarms are not raised by hand; a scope's policy limits how much it holds (limits.scope_bytes)")
 	case r.Alarm != etcdpb.AlarmType_NONE && r.Alarm != etcdpb.AlarmType_NOSPACE:
 		return out, nil
 	}

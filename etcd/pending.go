@@ -97,7 +97,7 @@ func within(ctx context.Context) (context.Context, context.CancelFunc) {
 // except where a read stands between two changes of what it reads.
 func (s *kvServer) reconstructed(ctx context.Context, ops []scope.Op, mo *scope.Motion, revision int64) (all []scope.Response, err error) {
 	untold := func(why any) error {
-		return status.Errorf(codes.FailedPrecondition, "aweigh: motion %s was carried in revision %d; what its operations found is not told (%v), read the keys", mo.ID(), revision, why)
+		return status.Errorf(codes.FailedPrecondition, "aweigh: motion %s was carried in revision %d; the results of its operations are not available (%v), read the keys", mo.ID(), revision, why)
 	}
 	err = s.look(ctx, (&scope.Txn{Success: ops}).Ranges, false, func(v *node.View) error {
 		n := 0

@@ -11,7 +11,7 @@ import (
 // instead says of the methods of etcd that are not served what to do instead. The
 // first prefix that fits applies.
 var instead = []struct{ prefix, text string }{
-	{"/etcdserverpb.Cluster/Member", "members are not added or removed here: \"aweigh join\" makes a node that serves what the network holds, and \"aweigh anchor\" lets anchors join and leave"},
+	{"/etcdserverpb.Cluster/Member", "members are not added or removed here: \"aweigh join\" makes a node that serves the network's keys, and \"aweigh anchor\" lets anchors join and leave"},
 	{"/etcdserverpb.Maintenance/MoveLeader", "the leader changes with every view by itself; there is nothing to move"},
 	{"/etcdserverpb.Maintenance/Downgrade", "versions are not negotiated; stop the node and start the other program"},
 	{"/etcdserverpb.KV/", "the API served is that of etcd 3.6, with RangeStream of 3.7"},

@@ -68,7 +68,7 @@ func (s AnchorSays) Words() string {
 	case AnchorSigns:
 		return "signs"
 	case AnchorListens:
-		return "listens: it signs nothing until it has heard of a quorum"
+		return "listens: it signs nothing until it has answers of a quorum"
 	case AnchorSilenced:
 		return fmt.Sprintf("lost its record, and signs nothing before epoch %d", s.Until)
 	case AnchorBehind:
@@ -84,7 +84,7 @@ func (s AnchorSays) Words() string {
 	case AnchorAway:
 		return "is not connected"
 	}
-	return "has not said yet whether it signs"
+	return "did not report yet if it signs"
 }
 
 // A node is asked for the state of its anchor in some scopes, and answers in their order.

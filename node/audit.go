@@ -17,7 +17,7 @@ import (
 
 var (
 	// ErrForged means that a store does not hold what its network made final.
-	ErrForged = errors.New("node: the store is not what the network made final")
+	ErrForged = errors.New("node: the store differs from the network's final blocks")
 	// ErrUnvouched means that a store does not hold what it takes to check its newest
 	// block: it was written by an older program, or the block replaced too much.
 	ErrUnvouched = errors.New("node: the newest block cannot be checked")

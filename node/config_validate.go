@@ -45,7 +45,7 @@ func (cfg *Config) checkNetwork() error {
 
 func (cfg *Config) checkKeys() error {
 	if cfg.Identity.IsZero() {
-		return wrong("Identity", "is no key; make one with votes.GenerateKey of the scheme votes.Ed25519, and keep it")
+		return wrong("Identity", "is not a key; make one with votes.GenerateKey of the scheme votes.Ed25519, and keep it")
 	}
 	own, err := machine.PeerOf(cfg.Identity)
 	if err != nil {
@@ -55,7 +55,7 @@ func (cfg *Config) checkKeys() error {
 		return nil
 	}
 	if cfg.Anchor.IsZero() {
-		return wrong("Anchor", "is no key; leave it nil for an observer")
+		return wrong("Anchor", "is not a key; leave it nil for an observer")
 	}
 	if p, err := machine.PeerOf(*cfg.Anchor); err == nil && p == own {
 		return wrong("Anchor", "is the key of Identity; make another for the anchor with votes.GenerateKey")
@@ -70,7 +70,7 @@ func (cfg *Config) checkAddresses() error {
 	}{{"Listen", cfg.Listen}, {"Announce", cfg.Announce}} {
 		for i, s := range list.addrs {
 			if _, err := ma.NewMultiaddr(s); err != nil {
-				return wrong(fmt.Sprintf("%s[%d]", list.field, i), "is %q: %w; write a multiaddr such as /ip4/192.0.2.1/tcp/4001", s, err)
+				return wrong(fmt.Sprintf("%s[%d]", list.field, i), "is %q: %w; write a multiaddr like /ip4/192.0.2.1/tcp/4001", s, err)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (cfg *Config) checkAddresses() error {
 		addrs []string
 	}{{"Bootstrap", cfg.Bootstrap}, {"Relays", cfg.Relays}} {
 		if _, err := p2p.ParsePeers(list.addrs); err != nil {
-			return wrong(list.field, "does not name peers: %w; write multiaddrs such as /ip4/192.0.2.1/tcp/4001/p2p/12D3…", err)
+			return wrong(list.field, "does not name peers: %w; write multiaddrs like /ip4/192.0.2.1/tcp/4001/p2p/12D3…", err)
 		}
 	}
 	switch {

@@ -14,9 +14,9 @@ import (
 
 var (
 	// ErrNoAnchor refuses what takes an anchor's key.
-	ErrNoAnchor = errors.New("node: this node holds no anchor key; ask at a node that is an anchor, or let this one apply with \"aweigh anchor apply\"")
+	ErrNoAnchor = errors.New("node: this node holds no anchor key; ask at a node that is an anchor, or apply from this one with \"aweigh anchor apply\"")
 	// ErrUnseated refuses what takes a seat in the roster.
-	ErrUnseated = errors.New("node: this node's anchor key is not in the roster of that scope, so it can approve nothing there; ask at a node of one of its anchors (--api), whom \"aweigh anchor ls\" shows, with --scope for one below the root")
+	ErrUnseated = errors.New("node: this node's anchor key is not in the roster of that scope, so it can approve nothing there; ask at a node of one of its anchors (--api), which \"aweigh anchor ls\" shows, with --scope for one below the root")
 	// ErrSeated refuses an application of one that is an anchor already.
 	ErrSeated = errors.New("node: this node is an anchor already")
 )

@@ -153,7 +153,7 @@ func (n *Replica) behindErr(s machine.Status) error {
 		return fmt.Errorf("at height %d of at least %d", s.Head.Height, s.Known)
 	}
 	if s.Told > s.Head.Height+farBehind {
-		return fmt.Errorf("at height %d, and an anchor says that it has %d", s.Head.Height, s.Told)
+		return fmt.Errorf("at height %d, and an anchor reports %d", s.Head.Height, s.Told)
 	}
 	if since := n.behindSince.Load(); since != nil && time.Since(*since) > longBehind {
 		return fmt.Errorf("fetching final blocks for %v, at height %d", time.Since(*since).Round(time.Second), s.Head.Height)
@@ -167,7 +167,7 @@ func unheardErr(s machine.Status) error {
 	if s.Unheard <= longUnheard {
 		return nil
 	}
-	return fmt.Errorf("this anchor signs nothing until it has heard of a quorum, and has asked for %v", s.Unheard.Round(time.Second))
+	return fmt.Errorf("this anchor signs nothing until it has answers of a quorum, and has asked for %v", s.Unheard.Round(time.Second))
 }
 
 // lostErr returns why an anchor that lost its record is not ready.

@@ -343,7 +343,7 @@ func (n *Replica) note(note machine.Note) {
 		n.log.Warn("anchor proven at fault", "anchor", n.measured.name(note.Proof.Anchor()),
 			"first", note.Proof.First.Subject, "second", note.Proof.Second.Subject)
 	case machine.Listened:
-		n.log.Info("heard of a quorum: this anchor signs", "from_view", note.View)
+		n.log.Info("has answers of a quorum: this anchor signs", "from_view", note.View)
 	case machine.LostState:
 		n.of.silences.met(n)
 		n.of.root.wakeWatcher()

@@ -129,7 +129,7 @@ func (f *fetch) run(ctx context.Context, first []peer.ID) error {
 				working.Go(func() { joins <- f.ask(ctx, some) })
 			}
 			if len(some) == 0 && !looking && len(f.givers) == 0 && !f.whole() && len(f.n.host.Peers()) > 0 {
-				return fmt.Errorf("node: nobody gives the snapshot of height %d any more", f.at)
+				return fmt.Errorf("node: no peer gives the snapshot of height %d any more", f.at)
 			}
 			if p, slow := f.drips(); slow {
 				f.n.exclude(p)
@@ -265,7 +265,7 @@ func (f *fetch) get(ctx context.Context, p peer.ID, no uint64) ([]byte, error) {
 	ask := partAsk{Height: f.at, Number: no}
 	raw, err := f.n.ask(ctx, p, askPart, ask, maxPart)
 	if err == nil && sumOf(raw) != f.offer.sum(no) {
-		err = fmt.Errorf("%w: part %d of peer %s is not what it offered", machine.ErrSnapshot, no, p)
+		err = fmt.Errorf("%w: part %d of peer %s differs from its offer", machine.ErrSnapshot, no, p)
 	}
 	return raw, err
 }

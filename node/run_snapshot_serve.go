@@ -79,7 +79,7 @@ func (n *Replica) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, erro
 }
 
 func (n *Replica) notHere(at aweigh.Height) error {
-	return fmt.Errorf("node: there is no snapshot of height %d here; ask for another", at)
+	return fmt.Errorf("node: no snapshot of height %d here; ask for another", at)
 }
 
 // makeOffers makes the offers that were asked for, one at a time.

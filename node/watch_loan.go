@@ -34,7 +34,7 @@ func (n *Node) Borrower(cut func()) *Borrower {
 }
 
 // errSlow ends a watch whose deliveries took too long.
-var errSlow = fmt.Errorf("%w: the watch took nothing of what it was brought, and others wait for room", machine.ErrBusy)
+var errSlow = fmt.Errorf("%w: the watch took none of its changes, and others wait for room", machine.ErrBusy)
 
 // patiently runs a watch that delivers to a function. When it is cut off, late is closed, its context ends, and the
 // error is errSlow.

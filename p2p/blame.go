@@ -109,7 +109,7 @@ func (h *Host) Blame(id peer.ID) {
 		return
 	}
 	h.count.Blocked.Add(1)
-	h.cfg.Log.Warn("disconnected a peer that sends what no honest node sends", "peer", id, "refused for", d)
+	h.cfg.Log.Warn("disconnected a peer that sends messages that no honest node sends", "peer", id, "refused for", d)
 	if !member {
 		for _, c := range h.host.Network().ConnsToPeer(id) {
 			h.gate.shun(c.RemoteMultiaddr())

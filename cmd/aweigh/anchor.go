@@ -21,10 +21,10 @@ import (
 func (a *app) anchor() *cobra.Command {
 	c := &cobra.Command{
 		Use: "anchor", Short: "Admit, retire and evict anchors", Args: cobra.NoArgs,
-		Long: "Changes who decides. A decision is carried once anchors whose weight finalizes have\n" +
+		Long: "Changes the anchors of a scope. A decision is carried once anchors whose weight finalizes have\n" +
 			"approved it, and takes effect with the next epoch. Each anchor approves at its own\n" +
 			"node, which signs with the anchor's key; only callers on that machine are answered.\n\n" +
-			"What is not carried within 7 days lapses.",
+			"A decision that is not carried within 7 days lapses.",
 		Example: "  aweigh anchor apply --sponsor oslo      # at the node that wants to be an anchor\n" +
 			"  aweigh anchor ls                        # anywhere\n" +
 			"  aweigh anchor admit vaasa               # at oslo, and at as many others as it takes\n" +
@@ -36,7 +36,7 @@ func (a *app) anchor() *cobra.Command {
 func (a *app) anchorLs() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List anchors and open decisions", Args: cobra.NoArgs,
-		Long: "Lists the anchors, and what is to be decided: who approved it, and what it still takes.",
+		Long: "Lists the anchors, and the open decisions, with their approvals and the approval still missing.",
 	}
 	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
@@ -191,12 +191,12 @@ func proposalNamed(r *aweighv1.TrustResponse, text string, kinds ...string) (*aw
 
 func (a *app) anchorRetire() *cobra.Command {
 	c := &cobra.Command{
-		Use: "retire", Short: "Let this node's anchor leave", Args: cobra.NoArgs,
+		Use: "retire", Short: "Retire this node's anchor", Args: cobra.NoArgs,
 		Long: "Takes the anchor of the node that answers out of the roster, with the next epoch. It\n" +
-			"needs nobody's approval. The node goes on as an observer, and its score is kept.",
+			"needs no approval. The node goes on as an observer, and its score is kept.",
 		Example: "  aweigh anchor retire --yes -m \"the machine is sold\"",
 	}
-	yes := c.Flags().Bool("yes", false, "do it; without, only what would follow is said")
+	yes := c.Flags().Bool("yes", false, "do it; without --yes, only print what would follow")
 	once := onceFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
@@ -212,7 +212,7 @@ func (a *app) anchorRetire() *cobra.Command {
 			}
 		}
 		if self == nil {
-			return fmt.Errorf("%w: the node that answers is no anchor; give --api of the one that shall leave", errUsage)
+			return fmt.Errorf("%w: the node that answers is not an anchor; give --api of the one to retire", errUsage)
 		}
 		if !*yes {
 			return fmt.Errorf("%w: %s would leave with weight %d of %d; to do it, add --yes", errUnconfirmed, self.Name, self.Weight, r.TotalWeight)
@@ -232,7 +232,7 @@ func (a *app) anchorEvict() *cobra.Command {
 	once := onceFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		if !c.Flags().Changed("because") {
-			return fmt.Errorf("%w: --because says why, for the others who must approve it and for the record", errUsage)
+			return fmt.Errorf("%w: give the reason with --because, for the other anchors that must approve it and for the record", errUsage)
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -246,7 +246,7 @@ func (a *app) anchorEvict() *cobra.Command {
 		}
 		for _, x := range r.Anchors {
 			if x.Self && bytes.Equal(x.Id, who.Id) {
-				return fmt.Errorf("%w: this is the anchor that answers; let it go with \"aweigh anchor retire\"", errUsage)
+				return fmt.Errorf("%w: this is the anchor that answers; retire it with \"aweigh anchor retire\"", errUsage)
 			}
 		}
 		return s.govern(ctx, r, scope.Decision{Kind: scope.Evict, Subject: aweigh.AnchorID(who.Id)}, once,

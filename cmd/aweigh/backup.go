@@ -31,7 +31,7 @@ func (a *app) backup() *cobra.Command {
 		Example: "  aweigh backup --data-dir /var/lib/aweigh /backup/monday\n  aweigh restore /backup/monday --from 12D3KooW... --data-dir ./again",
 	}
 	dir := c.Flags().String("data-dir", stateDir("node"), "the node's directory")
-	api := c.Flags().String("api", "", "address of the node, if it runs, host:port (default: as its settings say)")
+	api := c.Flags().String("api", "", "address of the node, if it runs, host:port (default: from its settings)")
 	keys := c.Flags().Bool("with-keys", false, "copy the node's keys as well")
 	output := outputFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -145,14 +145,14 @@ func isNode(ctx context.Context, c *client.Client, d home.Dir, network string) e
 func (a *app) restore() *cobra.Command {
 	c := &cobra.Command{
 		Use: "restore BACKUP", Short: "Make a node of a backup", Args: cobra.ExactArgs(1),
-		Long: "Makes a node of what \"aweigh backup\" copied, in a directory that holds none. The backup\n" +
+		Long: "Makes a node of a copy by \"aweigh backup\", in a directory without a node. The backup\n" +
 			"must be signed by the node that --from names, by the peer ID that \"aweigh backup\" and\n" +
 			"\"aweigh status\" print, or by the identity that is in the directory already. Its store is\n" +
-			"checked against what the network made final: every roster, block and record. Keys that are in\n" +
+			"checked against the network's final blocks: every roster, block and record. Keys that are in\n" +
 			"the directory already are kept, and so are settings. A restore that is interrupted leaves nothing.\n\n" +
-			"An anchor that starts from a backup hears the others before it signs. If it signed\n" +
+			"An anchor that starts from a backup asks the others before it signs. If it signed\n" +
 			"anything after the backup was made it stays silent in this epoch, and \"aweigh\n" +
-			"status\" and its log say so. Never let it run beside the node that was backed up.",
+			"status\" and its log report that. Never run it beside the node that was backed up.",
 		Example: "  aweigh restore /backup/monday --from 12D3KooW... --data-dir ./again && aweigh node --data-dir ./again\n" +
 			"  aweigh restore /backup/monday --from 12D3KooW... --data-dir ./look --as-observer",
 	}

@@ -26,7 +26,7 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 			"the anchor its trust.",
 		Example: "  aweigh ballot " + word + " 4bf5122f --comment \"as discussed\"",
 	}
-	comment := c.Flags().String("comment", "", "words for everyone to read, up to 1024 bytes")
+	comment := c.Flags().String("comment", "", "public words, up to 1024 bytes")
 	anyway := c.Flags().Bool("anyway", false, "sign though the motion is closed, or would be void as things stand")
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		if len(*comment) > votes.MaxComment {
@@ -56,7 +56,7 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 		}
 		switch {
 		case r.Late:
-			fmt.Fprintf(a.out, "the motion is decided: %s; the ballot will be recorded as late, and changes nothing\n",
+			fmt.Fprintf(a.out, "the motion is decided: %s; the ballot will be recorded as late, without effect\n",
 				show.Line(r.Motion.Fate))
 		case r.Outcome == "repeated":
 			fmt.Fprintln(a.out, "the ballot is there already; nothing changed")

@@ -24,9 +24,9 @@ func (a *app) ballotImport() *cobra.Command {
 			"passes them on. A file holds one ballot or many; - reads standard input. To do so\n" +
 			"again changes nothing. Of a ballot that contradicts another of the same voter, the voter,\n" +
 			"the motion and both votes are named.\n\n" +
-			"The exit code is 7 if a file or a ballot does not hold (damaged, forged, of another\n" +
-			"network, of one who may not vote), and 4 if ballots were refused for another reason; what\n" +
-			"holds is handed in all the same.",
+			"The exit code is 7 if a file or a ballot is invalid (damaged, forged, of another\n" +
+			"network, or of a key that may not vote), and 4 if ballots were refused for another\n" +
+			"reason; valid ballots are handed in all the same.",
 		Example: "  aweigh ballot import alice.ballot bob.ballot\n  cat *.ballot | aweigh ballot import -",
 	}
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {

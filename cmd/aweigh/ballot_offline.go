@@ -31,7 +31,7 @@ func (a *app) ballotCommand() *cobra.Command {
 	return a.under(c, append(a.ballotOnline(), a.ballotInspect(), a.ballotSign(), a.ballotShow())...)
 }
 
-const motionFileHelp = "FILE is what \"aweigh motion export\" wrote; - stands for standard input. Give the network's\n" +
+const motionFileHelp = "FILE is the output of \"aweigh motion export\"; - stands for standard input. Give the network's\n" +
 	"identity from a source that you trust: without --network, the file only shows that it\n" +
 	"holds in the network that it names.\n"
 
@@ -39,8 +39,8 @@ func (a *app) ballotInspect() *cobra.Command {
 	c := &cobra.Command{
 		Use: "inspect FILE", Short: "Verify a motion's file and show what it would change", Args: cobra.ExactArgs(1),
 		Long: "Verifies the file of a motion from the network's identity alone, and shows what the\n" +
-			"motion would change, who proposed it and why, what carries it, who may vote and until\n" +
-			"when. It does not know whether the motion is still open.\n\n" + motionFileHelp,
+			"motion would change, its author and reason, the rule that carries it, its voters and its\n" +
+			"deadline. It does not know whether the motion is still open.\n\n" + motionFileHelp,
 		Example: "  aweigh ballot inspect m.motion --network 3f1a…",
 	}
 	network := a.networkFlag(c)
@@ -75,7 +75,7 @@ func compared(r *scope.MotionReport, pinned bool) string {
 	if pinned {
 		return fmt.Sprintf("verified here for network %s", r.Network)
 	}
-	return fmt.Sprintf("consistent with itself, for network %s: compare this identity with one from a source\nthat you trust, or give that with --network; anybody can make a file for a network of his own", r.Network)
+	return fmt.Sprintf("consistent with itself, for network %s: compare this identity with one from a source\nthat you trust, or give that with --network; any author can make a file for a network of its own", r.Network)
 }
 
 // motionFile reads and verifies the file of a motion. pinned reports that its network
@@ -99,7 +99,7 @@ func (a *app) motionFile(name, network string) (r *scope.MotionReport, pinned bo
 		if other := kindOf(name, raw); other != "" {
 			return nil, false, fmt.Errorf("%w: this takes the file of a motion, and %s", errOtherKind, other)
 		}
-		return nil, false, fmt.Errorf("%s: this is no file of a motion, or it is damaged or cut off: %w", name, err)
+		return nil, false, fmt.Errorf("%s: this is not a file of a motion, or it is damaged or cut off: %w", name, err)
 	}
 	if claimed := proof.Ancestry.Genesis.Network(); !pinned {
 		id = claimed
@@ -138,8 +138,8 @@ func (a *app) ballotShow() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show FILE...", Short: "Show the ballots in files, and verify them", Args: cobra.MinimumNArgs(1),
 		Long: "Shows the ballots of files, of which each may hold many. With the file of their motion\n" +
-			"it verifies them: that who signed may vote and has signed this, and says what they\n" +
-			"would amount to. The exit code is 7 if one does not hold, or is on another motion and so\n" +
+			"it verifies that the signers may vote and the signatures are theirs, and prints what they\n" +
+			"would amount to. The exit code is 7 if one is invalid, or is on another motion and so\n" +
 			"could not be verified.",
 		Example: "  aweigh ballot show m.ballot\n  aweigh ballot show *.ballot --motion m.motion --network 3f1a…",
 	}

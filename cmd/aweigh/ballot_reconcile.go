@@ -19,10 +19,10 @@ func (a *app) ballotReconcile() *cobra.Command {
 		Use: "reconcile PEER", Short: "Bring the boxes of two nodes together by way of this machine", Args: cobra.ExactArgs(1),
 		Long: "Gives the node that answers the ballots that the node at the address PEER has, and the\n" +
 			"other way. Nodes that reach each other do this by themselves; this is for those that\n" +
-			"do not, where this machine reaches both. --dry-run only tells what would move.",
+			"do not, where this machine reaches both. --dry-run only prints what would move.",
 		Example: "  aweigh ballot reconcile 10.0.0.7:7177 --dry-run",
 	}
-	dry := c.Flags().Bool("dry-run", false, "tell what would move, and move nothing")
+	dry := c.Flags().Bool("dry-run", false, "print what would move, and move nothing")
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		peer, err := client.Dial(args[0])
 		if err != nil {

@@ -33,12 +33,12 @@ func (a *app) ballotSign() *cobra.Command {
 			"ballot with the key of a file or by a program. The ballot goes to standard output, or to\n" +
 			"a file with --write. The signature covers the comment's hash; the comment travels along\n" +
 			"and is kept in the history.\n\n" + motionFileHelp + "\n" +
-			"Nothing here remembers what was signed before. To approve and to reject one motion with\n" +
+			"This command keeps no record of earlier signatures. To approve and to reject one motion with\n" +
 			"one key proves a lie as soon as both ballots meet: neither counts, and an anchor loses\n" +
 			"all trust. The same ballot again is harmless.\n\n" +
 			"--signer names a program of your own. It is called with the word \"public\" to write the\n" +
 			"public key as scheme:base64url, and with \"sign\" to read the message on its standard\n" +
-			"input and write the bare signature. No shell reads the command line. What it returns is\n" +
+			"input and write the bare signature. No shell reads the command line. The result is\n" +
 			"verified.",
 		Example: "  aweigh ballot sign m.motion --network 3f1a… --choice approve --key alice.key >m.ballot\n" +
 			"  aweigh ballot sign m.motion --choice reject --comment \"not on a Friday\" --signer \"./card --slot 2\" --write m.ballot",
@@ -52,7 +52,7 @@ func (a *app) ballotSign() *cobra.Command {
 	f.StringVar(&s.program, "signer", "", "program that signs, with its arguments")
 	f.StringVar(&s.out, "write", "-", "write the ballot to this file, which must not be there")
 	from := passphraseFlag(c)
-	output := f.StringP("output", "o", "table", "table or json: how to say, with --write, what was signed")
+	output := f.StringP("output", "o", "table", "table or json: with --write, the format in which to print what was signed")
 	choices(c, "choice", votes.Approve.String(), votes.Reject.String())
 	choices(c, "output", "table", "json")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -116,7 +116,7 @@ func (s *signing) run(ctx context.Context, file string, format show.Format) erro
 // check refuses what makes no sense before anything is read or asked.
 func (s *signing) check(file string, format show.Format) (votes.Choice, error) {
 	if s.choice == "" {
-		return 0, fmt.Errorf("%w: say what you vote, with --choice approve or --choice reject", errUsage)
+		return 0, fmt.Errorf("%w: give your vote, with --choice approve or --choice reject", errUsage)
 	}
 	choice, err := votes.ParseChoice(s.choice)
 	switch {
@@ -133,7 +133,7 @@ func (s *signing) check(file string, format show.Format) (votes.Choice, error) {
 	case s.out == "-" && format == show.JSON:
 		return 0, fmt.Errorf("%w: the ballot goes to standard output, so there is no room for JSON; give --write FILE", errUsage)
 	case s.out == "-" && isTerminal(s.app.out):
-		return 0, fmt.Errorf("%w: a ballot is no text for a terminal; add >FILE, or --write FILE", errUsage)
+		return 0, fmt.Errorf("%w: a ballot is not text for a terminal; add >FILE, or --write FILE", errUsage)
 	}
 	return choice, nil
 }
@@ -174,7 +174,7 @@ func (s *signing) signer(ctx context.Context) (votes.Signer, error) {
 		return nil, err
 	}
 	if !encrypted {
-		fmt.Fprintf(s.err, "aweigh: %s is in plain text: whoever reads it can vote in its name\n", show.Line(s.key))
+		fmt.Fprintf(s.err, "aweigh: %s is in plain text: any reader of the file can vote in its name\n", show.Line(s.key))
 	}
 	return key.Signer(), nil
 }

@@ -19,9 +19,9 @@ import (
 func (a *app) ballotSync() *cobra.Command {
 	c := &cobra.Command{
 		Use: "sync --via DIR", Short: "Exchange ballots with other nodes through a directory", Args: cobra.NoArgs,
-		Long: "Hands in what the files of a directory hold (a stick, a shared drive, a mounted bucket),\n" +
-			"and writes there what the node has and the files have not. Run it on each side, in any\n" +
-			"order, as often as you like: it adds, and takes nothing away. Files whose names end in\n" +
+		Long: "Hands in the ballots of a directory's files (a stick, a shared drive, a mounted bucket),\n" +
+			"and writes there the ballots that only the node has. Run it on each side, in any\n" +
+			"order, as often as you like: it adds, and removes nothing. Files whose names end in\n" +
 			".ballot are read, and no others. The exit code is that of \"aweigh ballot import\".",
 		Example: "  aweigh ballot sync --via /media/stick",
 	}

@@ -28,13 +28,13 @@ func (a *app) bench() *cobra.Command {
 	f.IntVar(&cfg.Clients, "clients", 64, "requests in flight at the same time")
 	f.IntVar(&cfg.Connections, "connections", 8, "connections that they share, spread over the nodes")
 	f.StringVar(&cfg.Prefix, "prefix", "/bench/", "of all keys, which decides about the scope that is loaded: one that starts with a slash, or an alias")
-	f.IntVar(&cfg.KeySize, "key-size", 0, "bytes of a key (default 32, or what the prefix needs)")
+	f.IntVar(&cfg.KeySize, "key-size", 0, "bytes of a key (default 32, or more if the prefix needs it)")
 	f.IntVar(&cfg.ValueSize, "value-size", 256, "bytes of a value")
 	f.IntVar(&cfg.Keys, "keys", 10_000, "how many different keys")
-	f.DurationVar(&cfg.Duration, "duration", 0, "how long (default 10s, if there is no --total)")
+	f.DurationVar(&cfg.Duration, "duration", 0, "how long (default 10s, without --total)")
 	f.Uint64Var(&cfg.Total, "total", 0, "how many requests")
 	distribution := f.String("distribution", "uniform", "uniform, zipf or sequential")
-	f.BoolVar(&cfg.Serializable, "serializable", false, "reads: let the node answer alone")
+	f.BoolVar(&cfg.Serializable, "serializable", false, "reads: the node answers alone")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "of the choice of keys (default random)")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		cfg.Addresses, cfg.Timeout, cfg.Write = s.Addresses(), s.timeout, args[0] == "put"

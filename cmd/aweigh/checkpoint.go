@@ -27,7 +27,7 @@ func (a *app) checkpoint() *cobra.Command {
 		Long: "Asks for the size and the root hash of all that ever happened in a scope, and the anchors\n" +
 			"to sign it. It is verified here, from the network's identity, and written as a signed\n" +
 			"note, which witnesses and monitors of other transparency logs read, too (C2SP:\n" +
-			"tlog-checkpoint, tlog-cosignature). Whoever keeps one can tell later, with --since,\n" +
+			"tlog-checkpoint, tlog-cosignature). With a kept note, --since verifies later\n" +
 			"that nothing before it was changed.\n\n" +
 			"Anchors whose keys are of another scheme than ed25519, or that do not answer within\n" +
 			"two seconds, are left out. The exit code is 6 if so few signed that all of them might\n" +
@@ -36,7 +36,7 @@ func (a *app) checkpoint() *cobra.Command {
 	}
 	since := c.Flags().String("since", "", "a file that this command wrote: verify that the history only grew since")
 	keys := c.Flags().Bool("keys", false, "write the anchors' keys instead, as tools for signed notes take them")
-	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here, or else what the node says)")
+	network := c.Flags().String("network", "", "identity of the network (default: that of the node that runs here, or else the node's statement)")
 	a.trustingFlags(c)
 	defer hideOutput(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
@@ -104,7 +104,7 @@ func (s *session) head(ctx context.Context, network aweigh.NetworkID, old int64,
 	prefix := string(g.Prefix())
 	named := prefix == s.in || prefix == s.in+"/" || strings.HasPrefix(g.Hash().String(), s.in)
 	if root := g.Descent == nil; root != (s.in == "") || !root && !named {
-		return nil, fmt.Errorf("%w: the node tells of another scope, %s", scope.ErrProof, g.Hash())
+		return nil, fmt.Errorf("%w: the node returned another scope, %s", scope.ErrProof, g.Hash())
 	}
 	return c, nil
 }
@@ -132,7 +132,7 @@ func readCheckpoint(path string) (c lineage.Checkpoint, note []byte, err error) 
 	}
 	text, _, ok := strings.Cut(string(note), "\n\n")
 	if !ok {
-		return c, nil, fmt.Errorf("%w: %s is no signed note, or it is cut off", scope.ErrProof, path)
+		return c, nil, fmt.Errorf("%w: %s is not a signed note, or it is cut off", scope.ErrProof, path)
 	}
 	if c, err = lineage.ParseCheckpoint(text + "\n"); err != nil {
 		err = fmt.Errorf("%w: %s: %w", scope.ErrProof, path, err)

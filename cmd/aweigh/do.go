@@ -17,10 +17,10 @@ import (
 
 func (a *app) do() *cobra.Command {
 	c := &cobra.Command{
-		Use: "do VERB NAME [VALUE]", Short: "Carry out a verb on a name, as the policy says", Args: cobra.RangeArgs(1, 3),
-		Long: "Carries out a verb on what a name stands for. VERB:NAME is the same. The policy of the\n" +
+		Use: "do VERB NAME [VALUE]", Short: "Carry out a verb on a name, under the policy's rules", Args: cobra.RangeArgs(1, 3),
+		Long: "Carries out a verb on the object of a name. VERB:NAME is the same. The policy of the\n" +
 			"scope that decides about the name says of which class the verb is, and who may:\n\n" +
-			"  read     prints what the name stands for\n" +
+			"  read     prints the object of the name\n" +
 			"  write    puts VALUE and waits until that is final\n" +
 			"  claim    records in the history that the node's owner claims the object\n" +
 			"  signal   gives VALUE to those who watch the name now (\"aweigh watch --signals\"), and\n" +
@@ -34,7 +34,7 @@ func (a *app) do() *cobra.Command {
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	file := c.Flags().String("value-file", "", "a file with VALUE; - reads standard input, as VALUE - does")
-	serializable := c.Flags().Bool("serializable", false, "let the node answer alone, to a verb that reads")
+	serializable := c.Flags().Bool("serializable", false, "the node answers alone, to a verb that reads")
 	once := onceFlags(c)
 	wait := waitFlag(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
@@ -73,7 +73,7 @@ func (a *app) do() *cobra.Command {
 func verbAndName(args []string, raw bool) (verb string, n alias.Name, rest []string, err error) {
 	if !strings.ContainsAny(args[0], `/"@: `) || raw {
 		if len(args) < 2 {
-			return "", n, nil, fmt.Errorf("%w: which name shall %q be carried out on?", errUsage, args[0])
+			return "", n, nil, fmt.Errorf("%w: on which name is %q to be carried out?", errUsage, args[0])
 		}
 		if err := alias.CheckAction(args[0]); err != nil {
 			return "", n, nil, err
@@ -86,7 +86,7 @@ func verbAndName(args []string, raw bool) (verb string, n alias.Name, rest []str
 	case err != nil:
 		return "", n, nil, err
 	case n.Action() == "":
-		return "", n, nil, fmt.Errorf("%w: what shall be done with %s? Write a verb before it, as in: aweigh do read %s", errUsage, args[0], show.Word(args[0]))
+		return "", n, nil, fmt.Errorf("%w: which verb? Write one before %s, as in: aweigh do read %s", errUsage, args[0], show.Word(args[0]))
 	case len(args) > 2:
 		return "", n, nil, fmt.Errorf("%w: one value is taken, not %d", errUsage, len(args)-1)
 	}

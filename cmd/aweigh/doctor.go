@@ -13,26 +13,26 @@ import (
 )
 
 // errUnwell is returned when the doctor found something that fails.
-var errUnwell = errors.New("something fails: see above for what to do")
+var errUnwell = errors.New("a check fails: see above for the fix")
 
 func (a *app) doctor() *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Look for common mistakes around a node", Args: cobra.NoArgs,
 		Long: "Examines the node of a directory, whether it runs or not: settings, permissions, keys,\n" +
 			"genesis and store, other processes, limits, disk, ports, clock, and its health. Each line\n" +
-			"says what was found, and what to do, and comes as soon as that is known. All takes a few\n" +
+			"is a finding with the fix, printed as soon as it is known. The checks take a few\n" +
 			"seconds, in which it writes to the disk up to 200 times. Run it as the node's user,\n" +
 			"with the flags and variables of the node.\n\n" +
 			"It changes nothing of the node, but with --fix the permissions of the directory and of the keys.\n" +
 			"The files with which it measures the disk are removed.\n\n" +
 			"With --state it reads the whole store of a node that is stopped, and checks all of it against\n" +
-			"what the network made final, as \"aweigh restore\" does with a backup. It shows how far it is.",
+			"the network's final blocks, as \"aweigh restore\" does with a backup. It prints its progress.",
 		Example: "  aweigh doctor --data-dir /var/lib/aweigh --state\n  aweigh doctor --data-dir /var/lib/aweigh\n  aweigh doctor --ntp pool.ntp.org\n  aweigh doctor -o json",
 	}
 	file := c.Flags().String("config", "", "settings, YAML (default: config.yaml in the data directory)")
 	ntp := c.Flags().String("ntp", "", "time server to compare the clock with, HOST or HOST:PORT")
 	fix := c.Flags().Bool("fix", false, "correct permissions")
-	state := c.Flags().Bool("state", false, "read the whole store, and check it against what is final")
+	state := c.Flags().Bool("state", false, "read the whole store, and check it against final blocks")
 	output := outputFlag(c)
 	settings := nodeFlags(defaultAPI, defaultListen...)
 	c.Flags().AddFlagSet(settings)

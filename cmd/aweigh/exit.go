@@ -65,10 +65,10 @@ const exitHelp = `Exit codes:
   7  a proof, a ballot, a replay, a backup, a store or the file of "checkpoint --since"
      does not hold, or is not one
   8  the node's disk failed, or its store is damaged
-  9  "doctor" found something that fails
+  9  "doctor" found a failing check
   10 ordered, and it waits for approval as a motion: nothing changed yet
   11 a node takes no more at the moment, and did nothing; try again later
-  12 what was to be signed has something in it that this version cannot show: nothing was signed
+  12 the content to sign has a part that this version cannot show: nothing was signed
   130 a signal interrupted it before it was done`
 
 // errUsage is wrapped by errors about the command line.
@@ -247,7 +247,7 @@ func about(c *cobra.Command, text string, err error) string {
 	}
 	if f := c.Flags().Lookup("nonce"); f != nil && f.Changed && errors.Is(err, client.ErrExpired) {
 		if once, bad := parseNonce(f.Value.String()); bad == nil {
-			text += fmt.Sprintf("\nThe time of that write ended at %s: it was committed by then, or never will be. See what is there, and write anew without --nonce.",
+			text += fmt.Sprintf("\nThe time of that write ended at %s: it was committed by then, or never will be. Read the present state, and write again without --nonce.",
 				time.Unix(0, once.ValidUntilNs).UTC().Format(time.RFC3339))
 		}
 	}

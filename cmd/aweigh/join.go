@@ -23,7 +23,7 @@ func (a *app) init() *cobra.Command {
 		Use: "init", Short: "Make a node, and a network", Args: cobra.NoArgs,
 		Long: "Makes a node's directory: keys, settings, and the genesis of a network.\n\n" +
 			"Alone, the network has this node as its one anchor. For more, each founder runs\n" +
-			"\"aweigh init --anchor-info\" and sends the line it prints to one of them, who puts\n" +
+			"\"aweigh init --anchor-info\" and sends the line it prints to one of them. That one puts\n" +
 			"the lines into a file and runs \"aweigh init --anchors FILE\". The others copy the\n" +
 			"genesis.cbor that this makes and run \"aweigh init --genesis FILE --anchors FILE\".",
 		Example: "  aweigh init --data-dir ./node && aweigh node --data-dir ./node\n" +
@@ -32,9 +32,9 @@ func (a *app) init() *cobra.Command {
 	}
 	settings := nodeFlags(defaultAPI, defaultListen...)
 	c.Flags().AddFlagSet(settings)
-	network := c.Flags().String("network-name", "aweigh", "what people call the network")
-	mode := c.Flags().String("mode", "bft", "bft: a third of the weight may lie; crash: nobody lies, less than a half may stop")
-	policy := c.Flags().String("policy", "", "file with what differs from the default policy, as \"aweigh policy show\" writes it")
+	network := c.Flags().String("network-name", "aweigh", "the network's name")
+	mode := c.Flags().String("mode", "bft", "bft: a third of the weight may lie; crash: no anchor lies, less than a half may stop")
+	policy := c.Flags().String("policy", "", "file with the differences from the default policy, in the form of \"aweigh policy show\"")
 	blocks := c.Flags().Int64("epoch-blocks", 0, "end an epoch after so many blocks (default 10000)")
 	probation := c.Flags().Int64("probation", 0, "epochs in which a new anchor weighs nothing (default 4)")
 	anchors := c.Flags().String("anchors", "", "file with the founders, one line of --anchor-info each")
@@ -110,7 +110,7 @@ func (a *app) init() *cobra.Command {
 				_, err = fmt.Fprintln(a.out, line)
 			}
 			if err == nil && len(self.Addresses) == 0 {
-				fmt.Fprintln(a.err, "warning: the line names no address, so nobody can dial this node; give one with --announce or --listen")
+				fmt.Fprintln(a.err, "warning: the line names no address, so no other node can dial this one; give one with --announce or --listen")
 			}
 			return err
 		}
@@ -136,9 +136,9 @@ func (a *app) init() *cobra.Command {
 func (a *app) invite() *cobra.Command {
 	c := &cobra.Command{
 		Use: "invite", Short: "Print an invite to the network", Args: cobra.NoArgs,
-		Long: "Prints a string with which \"aweigh join\" finds the network and recognizes it. Whoever\n" +
-			"has it and can reach the nodes can read everything and propose writes: there is no\n" +
-			"authorization of authors yet. It makes nobody an anchor.",
+		Long: "Prints a string with which \"aweigh join\" finds the network and recognizes it. Every\n" +
+			"holder that can reach the nodes can read everything and propose writes: there is no\n" +
+			"authorization of authors yet. It makes no node an anchor.",
 		Example: "  aweigh invite",
 	}
 	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {

@@ -36,14 +36,14 @@ func (a *app) put() *cobra.Command {
 		Use: "put KEY VALUE", Short: "Set a key", Args: cobra.ExactArgs(2),
 		Long: "Sets a key and waits until the change is final. VALUE - reads standard input;\n" +
 			"one that starts with a dash comes after --, as in: aweigh put -- /key -1\n" +
-			"With --if-rev or --if-absent the key is only set if nobody else changed it.\n\n" + keyHelp,
+			"With --if-rev or --if-absent the key is only set if no other client changed it.\n\n" + keyHelp,
 		Example: "  aweigh put /greeting hello\n  echo hello | aweigh put org@wikipedia.en/motd -\n" +
 			"  aweigh put /leader me --if-absent\n  aweigh put /counter 8 --if-rev 41 -m \"counted again\"",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
-	prev := c.Flags().Bool("prev", false, "show what was there")
+	prev := c.Flags().Bool("prev", false, "show the content before")
 	rev := c.Flags().Int64("if-rev", 0, "only if the key was last changed in this revision")
-	absent := c.Flags().Bool("if-absent", false, "only if there is no such key")
+	absent := c.Flags().Bool("if-absent", false, "only if the key does not exist")
 	once := onceFlags(c)
 	wait := waitFlag(c)
 	c.MarkFlagsMutuallyExclusive("if-rev", "if-absent")
@@ -135,7 +135,7 @@ func (a *app) get() *cobra.Command {
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	rev := c.Flags().Int64("rev", 0, "as of this revision")
 	limit := c.Flags().Int64("limit", 0, "at most so many keys")
-	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	serializable := c.Flags().Bool("serializable", false, "the node answers alone")
 	version := versionFlag(c, "this version of the object, and not the newest")
 	bounds := rangeFlags(c)
 	for _, f := range []string{"rev", "limit", "prefix", "from-key", "range-end"} {
@@ -239,7 +239,7 @@ func (a *app) del() *cobra.Command {
 		Example: "  aweigh del /greeting\n  aweigh del /tmp/ --prefix --prev",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
-	prev := c.Flags().Bool("prev", false, "show what was there")
+	prev := c.Flags().Bool("prev", false, "show the content before")
 	once := onceFlags(c)
 	wait := waitFlag(c)
 	bounds := rangeFlags(c)
@@ -278,7 +278,7 @@ func (a *app) ls() *cobra.Command {
 	raw := c.Flags().Bool("raw", false, "take PREFIX as it is")
 	rev := c.Flags().Int64("rev", 0, "as of this revision")
 	limit := c.Flags().Int64("limit", 0, "at most so many keys")
-	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	serializable := c.Flags().Bool("serializable", false, "the node answers alone")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		req := &aweighv1.RangeRequest{
 			Key: []byte{0}, RangeEnd: []byte{0}, KeysOnly: true, Revision: *rev, Limit: *limit, Serializable: *serializable,
@@ -351,7 +351,7 @@ func (a *app) txn() *cobra.Command {
 			return err
 		}
 		if !resp.Succeeded && !otherwise {
-			return fmt.Errorf("%w: what \"if\" asks for was not so in block %d, and there is no \"else\"", client.ErrCondition, resp.Header.GetHeight())
+			return fmt.Errorf("%w: the conditions of \"if\" did not hold in block %d, and there is no \"else\"", client.ErrCondition, resp.Header.GetHeight())
 		}
 		return nil
 	})

@@ -21,7 +21,7 @@ import (
 func (a *app) status() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "Show a node, its scope and the anchors", Args: cobra.NoArgs,
-		Long:    "Shows what one node knows: the scope's height and roster, who is reachable from there,\nand how many anchors may still fail.",
+		Long:    "Shows the state of one node: the scope's height and roster, the peers that it can reach,\nand how many anchors may still fail.",
 		Example: "  aweigh status\n  aweigh status --api 127.0.0.1:7177 -o json",
 	}
 	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
@@ -73,10 +73,10 @@ func (a *app) history() *cobra.Command {
 
 func (a *app) why() *cobra.Command {
 	c := &cobra.Command{
-		Use: "why KEY", Short: "Show and verify who stands behind a key", Args: cobra.ExactArgs(1),
+		Use: "why KEY", Short: "Show and verify the signers behind a key", Args: cobra.ExactArgs(1),
 		Long: "Asks for a proof of the key's newest change, verifies it here against the network's\n" +
-			"identity, and shows what it proves: who asked for the change, which anchors of what\n" +
-			"weight made it final and, where policy asks for approval, who approved it, with what\n" +
+			"identity, and shows its content: the author of the change, the anchors that\n" +
+			"made it final and, if the policy requires approval, its approvers, each with its\n" +
 			"weight. The node that answers need not be trusted.\n\n" + keyHelp,
 		Example: "  aweigh why /greeting\n  aweigh why /greeting --proof greeting.proof\n  aweigh verify greeting.proof",
 	}
@@ -125,7 +125,7 @@ func (a *app) verify() *cobra.Command {
 		Use: "verify FILE", Short: "Verify a proof offline", Args: cobra.ExactArgs(1),
 		Long: "Verifies a proof that --proof of \"aweigh why\", \"resolve\" or \"trust explain\" wrote,\n" +
 			"without any network, across all epochs since the genesis. Give the network's identity\n" +
-			"from a source that you trust: without it, the proof only shows that it holds in the\n" +
+			"from a source that you trust: without it, the proof is only valid in the\n" +
 			"network that it names. For the newest roster see \"aweigh trust verify\".",
 		Example: "  aweigh verify greeting.proof --network 3f1a…\n  aweigh verify greeting.proof --network 3f1a… --trusted 12:9c56…",
 	}
@@ -163,7 +163,7 @@ func (a *app) verify() *cobra.Command {
 			if other := kindOf(args[0], raw); other != "" {
 				return fmt.Errorf("%w: %s", errOtherKind, other)
 			}
-			return fmt.Errorf("%s: this is no proof, or it is damaged or cut off: %w", args[0], err)
+			return fmt.Errorf("%s: this is not a proof, or it is damaged or cut off: %w", args[0], err)
 		}
 		return a.verified(show.Printer{Out: a.out, Format: format}, proof, *network, pinned)
 	}

@@ -63,7 +63,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case a.started || !command.HasParent():
 		fmt.Fprintln(a.err, `Run "aweigh help" or add --help to a command for how to use it.`)
 	default: // words or flags that it does not take
-		fmt.Fprintf(a.err, "Usage: %s; with --help it says more.\n", command.UseLine())
+		fmt.Fprintf(a.err, "Usage: %s; with --help it prints more.\n", command.UseLine())
 	}
 	return code
 }

@@ -20,7 +20,7 @@ import (
 
 func (a *app) motion() *cobra.Command {
 	c := &cobra.Command{
-		Use: "motion", Short: "See what waits for approval", Args: cobra.NoArgs,
+		Use: "motion", Short: "Show what waits for approval", Args: cobra.NoArgs,
 		Long: "A write that the scope's policy puts under approval opens a motion instead of applying.\n" +
 			"It applies once ballots of enough weight have approved it, within its window; the\n" +
 			"ballots may be signed anywhere, also without a network (see aweigh ballot).\n\n" +
@@ -35,7 +35,7 @@ func (a *app) motion() *cobra.Command {
 func motionID(text string) ([]byte, error) {
 	id, err := hex.DecodeString(strings.ToLower(text[:len(text)&^1]))
 	if err != nil || len(id) < 4 || len(id) > 32 {
-		return nil, fmt.Errorf("%w: %q is no motion: give its ID, or the first 8 digits of it or more; \"aweigh motion ls\" shows them", errUsage, text)
+		return nil, fmt.Errorf("%w: %q is not a motion: give its ID, or the first 8 digits of it or more; \"aweigh motion ls\" shows them", errUsage, text)
 	}
 	return id, nil
 }
@@ -97,7 +97,7 @@ func (s *session) motionOnRecord(ctx context.Context, text string) (*aweighv1.Mo
 	for _, x := range found[1:] { // of other scopes too: a decision's ID does not tell its scope
 		others = append(others, fmt.Sprintf("%x (%s)", x.Id[:4], show.Line(x.Fate)))
 		if !bytes.Equal(x.Decision, found[0].Decision) {
-			return nil, fmt.Errorf("%w: several decisions begin like %q; give more of the ID, which \"aweigh motion ls --all\" tells", errUsage, text)
+			return nil, fmt.Errorf("%w: several decisions begin like %q; give more of the ID, which \"aweigh motion ls --all\" shows", errUsage, text)
 		}
 	}
 	if len(others) > 0 {
@@ -128,7 +128,7 @@ func (a *app) motionLs() *cobra.Command {
 func (a *app) motionShow() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show MOTION", Short: "Show one motion in full", Args: cobra.ExactArgs(1),
-		Long: "Shows what a motion would change, who may vote with what weight, and who said what:\n" +
+		Long: "Shows what a motion would change, its voters with their weights, and the votes:\n" +
 			"recorded in which block, waiting for one, early or late.",
 		Example: "  aweigh motion show 4bf5122f",
 	}
@@ -157,7 +157,7 @@ const motionWatchUse = "watch MOTION"
 func (a *app) motionWatch() *cobra.Command {
 	c := &cobra.Command{
 		Use: motionWatchUse, Short: "Follow a motion until it is closed", Args: cobra.ExactArgs(1),
-		Long: "Tells how a motion stands whenever that changes. The exit code is 0 if it is carried\n" +
+		Long: "Prints the state of a motion whenever it changes. The exit code is 0 if it is carried\n" +
 			"in the end, and 4 if not: rejected, expired, withdrawn, superseded or void. With\n" +
 			"--timeout it ends after that, and the exit code is 10 if the motion is open still. With\n" +
 			"-o json, one object on a line for each change.",
@@ -269,8 +269,8 @@ func (a *app) motionExport() *cobra.Command {
 	c := &cobra.Command{
 		Use: "export MOTION", Short: "Write a motion to a file for voters without a network", Args: cobra.ExactArgs(1),
 		Long: "Writes a proof of the motion to standard output, or to the file of --write: what it\n" +
-			"would change, who proposed it, the rule and who may vote. Whoever knows the network's\n" +
-			"identity can verify it without a network, see aweigh ballot inspect and sign.",
+			"would change, its author, the rule and the voters. With the network's identity, it can be\n" +
+			"verified without a network, see aweigh ballot inspect and sign.",
 		Example: "  aweigh motion export 4bf5122f >m.motion",
 	}
 	write := c.Flags().String("write", "", "a file, and not standard output")

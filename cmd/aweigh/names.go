@@ -158,14 +158,14 @@ func naming(ctx context.Context, s *session, req *aweighv1.NameRequest) error {
 func (a *app) uid() *cobra.Command {
 	c := &cobra.Command{
 		Use: "uid UID|NAME", Short: "Show an object: its aliases, versions and changes", Args: cobra.ExactArgs(1),
-		Long: "Shows what is known of the object with a UID, which no change of names alters, or of the one that NAME names. UID may\n" +
-			"be how it begins, four characters at least, if no other does. Objects without any\n" +
+		Long: "Shows the object with a UID, which no change of names alters, or of the one that NAME names. UID may\n" +
+			"be its start, four characters at least, if that is unique. Objects without any\n" +
 			"alias are retired: their history stays.\n\n" + oneNameHelp,
 		Example: "  aweigh uid l6d3en7r\n  aweigh uid org@wikipedia.en/articles/42\n  aweigh uid l6d3en7r3np3tlozmlmux72kwrlissa7s7uhlyish4ezlc2ungfq -o json",
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	limit := c.Flags().Int64("limit", 100, "at most so many changes")
-	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	serializable := c.Flags().Bool("serializable", false, "the node answers alone")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()

@@ -63,7 +63,7 @@ func (a *app) aliasMove() *cobra.Command {
 			"(/org/example/motd) it is not found.\n\n" + nameHelp,
 	}
 	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, counted from when the move can take effect at the latest (--valid-for); 8760h at most")
-	none := c.Flags().Bool("no-redirect", false, "let the old name lead nowhere")
+	none := c.Flags().Bool("no-redirect", false, "leave no redirect under the old name")
 	c.MarkFlagsMutuallyExclusive("redirect", "no-redirect")
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
@@ -180,7 +180,7 @@ func (a *app) aliasLs() *cobra.Command {
 	}
 	raw := c.Flags().Bool("raw", false, "take PREFIX as it is")
 	limit := c.Flags().Int64("limit", 1000, "at most so many, and as many that were moved")
-	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	serializable := c.Flags().Bool("serializable", false, "the node answers alone")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		start, end := []byte{0}, []byte{0}
 		if len(args) > 0 {

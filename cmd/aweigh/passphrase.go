@@ -28,7 +28,7 @@ func (a *app) passphrase(ctx context.Context, file string, prompts ...string) (s
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return "", fmt.Errorf("there is no terminal to ask for the passphrase; give it with --passphrase-file: %w", err)
+		return "", fmt.Errorf("no terminal to ask for the passphrase; give it with --passphrase-file: %w", err)
 	}
 	defer tty.Close()
 	var first string

@@ -153,10 +153,10 @@ func (a *app) policySet() *cobra.Command {
 	c := &cobra.Command{
 		Use: "set [SCOPE|FILE]", Short: "Propose or approve a policy", Args: cobra.MaximumNArgs(1),
 		Long: "Proposes, with the key of the anchor that answers, the policy of a FILE as \"aweigh\n" +
-			"policy show\" writes it, or approves it if it is proposed already. It says what would\n" +
-			"follow; \"aweigh policy diff\" says the same and proposes nothing.\n\n" +
+			"policy show\" writes it, or approves it if it is proposed already. It prints what would\n" +
+			"follow; \"aweigh policy diff\" prints the same and proposes nothing.\n\n" +
 			"SCOPE is /, the root, and need not be given; for others there is --scope.\n\n" +
-			"--approve lets writes below a prefix wait for approval, or changes what that takes, and\n" +
+			"--approve lets writes below a prefix wait for approval, or changes its conditions, and\n" +
 			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp,
 		Example: "  aweigh policy set policy.yaml\n" +
 			"  aweigh policy set --approve 'prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h'\n" +
@@ -202,7 +202,7 @@ func (a *app) warnElsewhere(ctx context.Context, s *session, r *aweighv1.TrustRe
 			slices.ContainsFunc(old.Approvals, func(o scope.Approval) bool { return o.Matter == x.Matter && bytes.Equal(o.Prefix, x.Prefix) }) {
 			continue
 		}
-		fmt.Fprintf(a.err, "aweigh: warning: the scope of %s decides about %s, and its policy says what needs approval there: --scope %s\n",
+		fmt.Fprintf(a.err, "aweigh: warning: the scope of %s decides about %s, and its policy decides what needs approval there: --scope %s\n",
 			show.Key(by.Prefix), show.Key(x.Prefix), show.Word(inScope(by)))
 	}
 	return nil
@@ -214,8 +214,8 @@ type approvalChanges struct{ set, drop *[]string }
 // approvalFlags adds the flags that set and drop approvals.
 func approvalFlags(c *cobra.Command) approvalChanges {
 	return approvalChanges{
-		set:  c.Flags().StringArray("approve", nil, "what shall need approval, and whose"),
-		drop: c.Flags().StringArray("no-approve", nil, "a prefix below which nothing shall need approval any more"),
+		set:  c.Flags().StringArray("approve", nil, "a kind of change that needs approval, and whose"),
+		drop: c.Flags().StringArray("no-approve", nil, "a prefix below which no change needs approval any more"),
 	}
 }
 

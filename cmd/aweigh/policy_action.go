@@ -28,9 +28,9 @@ func whenHelp() string {
 
 func (a *app) policyAction() *cobra.Command {
 	c := &cobra.Command{
-		Use: "action", Short: "Say what verbs do, and who may", Args: cobra.NoArgs,
-		Long: "A policy has a table of actions: it maps verbs to a class, and to a predicate over who\n" +
-			"asks, the scope, the object and the time. \"aweigh do\" carries them out. \"aweigh policy\n" +
+		Use: "action", Short: "Set what verbs do, and who may use them", Args: cobra.NoArgs,
+		Long: "A policy has a table of actions: it maps verbs to a class, and to a predicate over the\n" +
+			"caller, the scope, the object and the time. \"aweigh do\" carries them out. \"aweigh policy\n" +
 			"show\" writes the table.",
 		Example: "  aweigh policy action set pay --class write --when \"caller.anchor == 'treasury'\"\n" +
 			"  aweigh policy action test pay user@elizabeth --as treasury\n  aweigh policy action set pay --remove",
@@ -50,7 +50,7 @@ func (a *app) policyActionSet() *cobra.Command {
 	}
 	class := c.Flags().String("class", "", "what it does: read, write, signal or claim")
 	when := c.Flags().String("when", "", "a predicate in CEL (default: always)")
-	remove := c.Flags().Bool("remove", false, "there shall be no rule about VERB any more")
+	remove := c.Flags().Bool("remove", false, "remove the rule about VERB")
 	choices(c, "class", "read", "write", "signal", "claim")
 	c.MarkFlagsMutuallyExclusive("remove", "class")
 	c.MarkFlagsMutuallyExclusive("remove", "when")
@@ -91,8 +91,8 @@ func (a *app) policyActionSet() *cobra.Command {
 
 func (a *app) policyActionTest() *cobra.Command {
 	c := &cobra.Command{
-		Use: "test VERB NAME", Short: "Try a rule on what is there, and do nothing", Args: cobra.RangeArgs(1, 2),
-		Long: "Says whether VERB would be allowed on NAME now, and by which rule of which scope: by the\n" +
+		Use: "test VERB NAME", Short: "Try a rule on the present state, without an effect", Args: cobra.RangeArgs(1, 2),
+		Long: "Prints whether VERB would be allowed on NAME now, and by which rule of which scope: by the\n" +
 			"rules in force, or with --when in place of the rule of the scope that decides. With\n" +
 			"--scope, that scope alone is asked. It exits with 4 if it would be denied.\n\n" + whenHelp(),
 		Example: "  aweigh policy action test pay user@elizabeth\n" +
@@ -101,8 +101,8 @@ func (a *app) policyActionTest() *cobra.Command {
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	class := c.Flags().String("class", "", "what the rule to try does: read, write, signal or claim (default: as the one in force)")
 	when := c.Flags().String("when", "", "a predicate in CEL to try")
-	as := c.Flags().String("as", "", "who asks: the node of an anchor, by its name or ID, or the hash of a key (default: the node)")
-	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	as := c.Flags().String("as", "", "the caller: the node of an anchor, by its name or ID, or the hash of a key (default: the node)")
+	serializable := c.Flags().Bool("serializable", false, "the node answers alone")
 	choices(c, "class", "read", "write", "signal", "claim")
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		verb, name, rest, err := verbAndName(args, *raw)
@@ -174,7 +174,7 @@ func (s *session) callerOf(ctx context.Context, text string) ([]byte, error) {
 		if x.Name == text || len(text) >= 8 && strings.HasPrefix(hex.EncodeToString(x.Id), strings.ToLower(text)) {
 			k, ok := scope.PeerKey(x.Peer)
 			if !ok {
-				return nil, fmt.Errorf("%w: the node of anchor %s, %q, does not tell its key; give the hash of that", errAbsent, x.Name, x.Peer)
+				return nil, fmt.Errorf("%w: the node of anchor %s, %q, has no readable key; give the hash of its key", errAbsent, x.Name, x.Peer)
 			}
 			id := k.ID()
 			return id[:], nil

@@ -29,7 +29,7 @@ func reserve(path string) (*reserved, error) {
 // kinds, like /dev/stdout, may exist.
 func reserveNew(path string) (*reserved, error) {
 	if path == "-" {
-		return nil, fmt.Errorf("%w: - is no file: name one, or /dev/stdout", errUsage)
+		return nil, fmt.Errorf("%w: - is not a file: name one, or /dev/stdout", errUsage)
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is there already, and not overwritten: name another file", path)

@@ -27,10 +27,10 @@ func (a *app) scopeCommand() *cobra.Command {
 		Use: "scope", Short: "Give parts of the namespace their own anchors and rules", Args: cobra.NoArgs,
 		Long: "A scope governs a prefix of the keys: with anchors, rules, trust and a history of its\n" +
 			"own. The root scope has all keys at first. Its anchors may delegate a prefix to a\n" +
-			"scope of its own, and that one's anchors a longer prefix, and so on. What is there\n" +
-			"goes along; clients need not know. The parent cannot write there. It is for good,\n" +
-			"unless the parent's policy has a children.notice: then it can, after that notice, say\n" +
-			"who else shall govern there.\n\n" +
+			"scope of its own, and that one's anchors a longer prefix, and so on. Existing keys\n" +
+			"go along; clients need not know. The parent cannot write there. A delegation is permanent,\n" +
+			"unless the parent's policy has a children.notice: then it can, after that notice,\n" +
+			"set other anchors there.\n\n" +
 			"Commands about keys find the scope that decides. Others take --scope PREFIX.",
 		Example: "  aweigh scope create /registry/secrets/ --template critical\n  aweigh scope tree\n" +
 			"  aweigh policy show --scope /registry/secrets/",
@@ -93,7 +93,7 @@ func (a *app) scopeShow() *cobra.Command {
 		}
 		x := deciding(r.Scopes, key, false)
 		if x == nil {
-			return fmt.Errorf("%w: the node tells of no scope", errAbsent)
+			return fmt.Errorf("%w: the node returned no scope", errAbsent)
 		}
 		if s.Format == show.Table && !r.Header.GetLinearizable() {
 			fmt.Fprintln(a.err, show.Told(r.Header))
@@ -190,9 +190,9 @@ func (a *app) scopeCreate() *cobra.Command {
 		Long: "Proposes, with the key of the anchor that answers, that the scope which decides about\n" +
 			"PREFIX now delegates it. Once anchors whose weight finalizes there have approved the\n" +
 			"same, the new scope takes over the keys, and decides by itself. The prefix stays a scope\n" +
-			"of its own for good. Who governs it can be changed from above only if the policy there\n" +
+			"of its own for good. Its anchors can be changed from above only if the policy there\n" +
 			"has a children.notice now.\n\n" +
-			"A scope that anybody can flood, as with events, may slow the others on the same machines;\n" +
+			"A scope that any client can flood, as with events, may slow the others on the same machines;\n" +
 			"--rate bounds it.\n\n" +
 			"Templates are policies to start from:\n" + templateHelp() + "\n" +
 			"With --here, all anchors that run on this machine approve at once, and the command\n" +
@@ -201,14 +201,14 @@ func (a *app) scopeCreate() *cobra.Command {
 			"  aweigh scope create /registry/secrets/ --policy secrets.yaml\n" +
 			"  aweigh scope create /site/lab/ --template local --anchors lab --here",
 	}
-	anchors := c.Flags().StringSlice("anchors", nil, "who shall decide: names or IDs of anchors of scopes above (default: all of the scope above)")
+	anchors := c.Flags().StringSlice("anchors", nil, "its anchors: names or IDs of anchors of scopes above (default: all of the scope above)")
 	template := c.Flags().String("template", "standard", "policy to start from: "+strings.Join(templateNames(), ", "))
 	choices(c, "template", templateNames()...)
-	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
+	file := c.Flags().String("policy", "", "file with other values of the policy, in the form of \"aweigh policy show\"")
 	name := c.Flags().String("name", "", "for people")
 	rate := c.Flags().Int64("rate", 0, "changes a second that each node takes of its own clients there, more wait; 0: any number (limits.rate of the policy)")
 	here := hereFlag(c)
-	asIs := c.Flags().Bool("as-is", false, "this is what is meant, though PREFIX looks like a mistake, or too few of the anchors are there")
+	asIs := c.Flags().Bool("as-is", false, "go on, though PREFIX looks like a mistake, or too few of the anchors are reachable")
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
@@ -231,7 +231,7 @@ func (a *app) scopeCreate() *cobra.Command {
 		}
 		above := deciding(all, prefix, true)
 		if above == nil {
-			return fmt.Errorf("%w: PREFIX is what the keys of the new scope begin with, like /registry/secrets/", errUsage)
+			return fmt.Errorf("%w: PREFIX is the start of the new scope's keys, like /registry/secrets/", errUsage)
 		}
 		known, err := s.knownAnchors(limited, all, above, *anchors)
 		if err != nil {
@@ -342,7 +342,7 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 	}
 	for _, text := range named {
 		if !seen[text] {
-			return nil, fmt.Errorf("%w: no anchor of the scopes above is called %q; \"aweigh scope ls\" shows who there is", errAbsent, text)
+			return nil, fmt.Errorf("%w: no anchor of the scopes above is called %q; \"aweigh scope ls\" lists them", errAbsent, text)
 		}
 	}
 	slices.SortFunc(found, func(a, b scope.Anchor) int {
@@ -361,7 +361,7 @@ func (a *app) warnAway(ctx context.Context, s *session, above *aweighv1.Scope, a
 	}
 	for _, x := range r.Anchors {
 		if !x.Reachable && !x.Self && slices.ContainsFunc(anchors, func(n scope.Anchor) bool { id := n.Key.ID(); return bytes.Equal(id[:], x.Id) }) {
-			fmt.Fprintf(a.err, "aweigh: warning: %s, which shall govern it, cannot be reached from here, or signs nothing\n", show.Line(x.Name))
+			fmt.Fprintf(a.err, "aweigh: warning: %s, one of its new anchors, cannot be reached from here, or signs nothing\n", show.Line(x.Name))
 			away++
 		}
 	}
@@ -388,7 +388,7 @@ func (a *app) scopeApprove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "approve DECISION", Short: "Approve a delegation, or a revocation, that others proposed", Args: cobra.ExactArgs(1),
 		Long: "Approves, with the key of the anchor that answers, or with --here of all on this machine, an open decision to delegate a\n" +
-			"prefix or to let others govern it: its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\"\n" +
+			"prefix or to revoke a scope: its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\"\n" +
 			"shows them.",
 	}
 	once, here := onceFlags(c), hereFlag(c)

@@ -57,7 +57,7 @@ func (s *session) signsHere(ctx context.Context, d scope.Decision) (*aweighv1.Tr
 
 // hereFlag adds the wish to have all anchors on this machine approve.
 func hereFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
+	return c.Flags().Bool("here", false, "all anchors on this machine approve; with --api, those at its addresses")
 }
 
 // approveHere has all anchors that answer approve, prints the result of each, and returns the last answer, with the
@@ -164,7 +164,7 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 			if found != nil {
 				return s.Printer.Scope(found, above)
 			}
-			return fmt.Errorf("the scope has decided nothing yet: %w; \"aweigh anchor ls\" shows what its approval still takes, \"aweigh scope ls\" whether its anchors are there", ctx.Err())
+			return fmt.Errorf("the scope has decided nothing yet: %w; \"aweigh anchor ls\" shows what its approval still takes, \"aweigh scope ls\" whether its anchors are reachable", ctx.Err())
 		}
 	}
 }

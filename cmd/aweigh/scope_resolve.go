@@ -19,21 +19,21 @@ func (a *app) resolveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "resolve NAME", Short: "Show which scopes lead to a name, and what it names", Args: cobra.ExactArgs(1),
 		Long: "Follows a name from the root scope to the one that decides about it, and shows what it\n" +
-			"names there. Where it names nothing, the last scope is shown, and what of the name it\n" +
-			"left over. Of a name with a verb before it, what each scope says to the verb is shown,\n" +
+			"names there. If it names nothing, the last scope is shown, with the part of the name that it\n" +
+			"left over. For a name with a verb before it, each scope's verdict on the verb is shown,\n" +
 			"too; one that is denied exits with 4.\n\n" +
-			"The node answers from what it has, and says how old that is. With --freshest it asks\n" +
+			"The node answers from its own state, and prints its age. With --freshest it asks\n" +
 			"as many anchors of the scope as it takes to miss no write. With --trace and --proof it\n" +
 			"is asked for a proof, which is verified here: it leads from the network's identity,\n" +
 			"scope by scope, each with anchors that those above founded it with, or that they\n" +
-			"handed over to, to the change that made the name what it is. Of a name that was moved\n" +
-			"nothing is proven; the exit code is 3, and the error says which name to ask for.\n\n" + oneNameHelp,
+			"handed over to, to the change that made the name's present object. Of a name that was moved\n" +
+			"nothing is proven; the exit code is 3, and the error has the name to ask for.\n\n" + oneNameHelp,
 		Example: "  aweigh resolve org@wikipedia.en/articles/42\n  aweigh resolve /registry/secrets/default/token --trace\n" +
 			"  aweigh resolve pay:user@elizabeth --freshest\n  aweigh resolve /greeting --proof greeting.proof && aweigh verify greeting.proof",
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	freshest := c.Flags().Bool("freshest", false, "ask enough anchors of the scope to miss no write")
-	trace := c.Flags().Bool("trace", false, "verify the way here, and show who stands behind each scope")
+	trace := c.Flags().Bool("trace", false, "verify the way here, and show the signers behind each scope")
 	save := c.Flags().String("proof", "", "verify the way here, and write the proof to this file")
 	network := c.Flags().String("network", "", "identity of the network, for --trace and --proof (default: that of the one that runs here)")
 	a.trustingFlags(c)
@@ -60,7 +60,7 @@ func (a *app) resolveCommand() *cobra.Command {
 			return fmt.Errorf("%w: --trusted is for what is verified: add --trace or --proof FILE", errUsage)
 		}
 		if name.Version() != 0 && (*trace || *save != "") {
-			return fmt.Errorf("%w: what is proven is the newest version; leave out .v%d", errUsage, name.Version())
+			return fmt.Errorf("%w: the proof is of the newest version; leave out .v%d", errUsage, name.Version())
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -85,7 +85,7 @@ func (a *app) resolveCommand() *cobra.Command {
 			}
 		}
 		if proof == nil && *trace && missing != nil {
-			fmt.Fprintln(a.err, "aweigh: that there is nothing cannot be proven; the scopes are what the node tells of")
+			fmt.Fprintln(a.err, "aweigh: the absence of an object cannot be proven; the scopes are the node's statement")
 		}
 		found.Traced = *trace
 		if err := s.Printer.Way(found); err != nil {
@@ -176,7 +176,7 @@ func (a *app) proven(ctx context.Context, s *session, found *show.Way, network s
 		same = same && string(v.Prefix) == string(found.Scopes[i].Prefix) && string(v.Scope[:]) == string(found.Scopes[i].Id)
 	}
 	if !same {
-		return nil, fmt.Errorf("%w: the node says something else of %s than it proves; it may have changed meanwhile: ask again, or another node",
+		return nil, fmt.Errorf("%w: the node's answer about %s differs from its proof; it may have changed meanwhile: ask again, or another node",
 			scope.ErrProof, show.Key(found.Key))
 	}
 	return proof, nil

@@ -17,20 +17,20 @@ import (
 
 func (a *app) scopeRevoke() *cobra.Command {
 	c := &cobra.Command{
-		Use: "revoke PREFIX", Short: "Propose that others shall govern a scope that was delegated", Args: cobra.ExactArgs(1),
+		Use: "revoke PREFIX", Short: "Propose new anchors for a scope that was delegated", Args: cobra.ExactArgs(1),
 		Long: "Proposes, with the key of the anchor that answers, that the scope of PREFIX gets other\n" +
-			"anchors, and another policy if that is said. The scope above decides. After the notice\n" +
+			"anchors, and another policy if one is given. The scope above decides. After the notice\n" +
 			"with which it was founded, the anchors that it has now hand over: keys, history and\n" +
 			"identity stay as they are, and clients notice nothing. A scope can be revoked if the\n" +
-			"policy above had a children.notice when it was founded; \"aweigh scope show\" tells.\n\n" +
+			"policy above had a children.notice when it was founded; \"aweigh scope show\" prints that.\n\n" +
 			"Anchors that cannot decide any more cannot hand over either.",
 		Example: "  aweigh scope revoke /site/lab/ --anchors node1,node2,node3\n" +
 			"  aweigh scope revoke /site/lab/ --template standard --here",
 	}
-	anchors := c.Flags().StringSlice("anchors", nil, "who shall decide: names or IDs of anchors of scopes above (default: all of the scope above)")
+	anchors := c.Flags().StringSlice("anchors", nil, "its anchors: names or IDs of anchors of scopes above (default: all of the scope above)")
 	template := c.Flags().String("template", "", "policy to start from: "+strings.Join(templateNames(), ", ")+" (default: the one in force there)")
 	choices(c, "template", templateNames()...)
-	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
+	file := c.Flags().String("policy", "", "file with other values of the policy, in the form of \"aweigh policy show\"")
 	here := hereFlag(c)
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
@@ -87,9 +87,9 @@ func revocable(all []*aweighv1.Scope, prefix []byte) (x, above *aweighv1.Scope, 
 		}
 		return nil, nil, fmt.Errorf("%w: no scope of %s is known here; \"aweigh scope ls\" shows those that are", errAbsent, show.Key(prefix))
 	case len(x.Prefix) == 0:
-		return nil, nil, fmt.Errorf("%w: no scope is above the root scope; \"aweigh anchor\" and \"aweigh policy\" change who governs it", errState)
+		return nil, nil, fmt.Errorf("%w: no scope is above the root scope; \"aweigh anchor\" and \"aweigh policy\" change its government", errState)
 	case x.NoticeNs == 0:
-		return nil, nil, fmt.Errorf("%w: the scope of %s was founded for good: the policy above had no children.notice then, and its own anchors alone change who governs it", errState, show.Key(x.Prefix))
+		return nil, nil, fmt.Errorf("%w: the scope of %s was founded for good: the policy above had no children.notice then, and its own anchors alone change its government", errState, show.Key(x.Prefix))
 	}
 	if above = parentOf(all, x); above == nil {
 		return nil, nil, fmt.Errorf("%w: this node knows nothing of the scope above %s; ask one that holds it", errAbsent, show.Key(x.Prefix))

@@ -31,7 +31,7 @@ func readScenario(arg string) (scenario.Scenario, error) {
 	}
 	s, err := scenario.FromLibrary(arg)
 	if err != nil {
-		return s, fmt.Errorf("%w: there is no such file, and %s", errUsage, reason(err))
+		return s, fmt.Errorf("%w: no such file, and %s", errUsage, reason(err))
 	}
 	return s, nil
 }

@@ -39,7 +39,7 @@ func (a *app) simShow() *cobra.Command {
 		var source []byte
 		switch named := c.Flags().Changed("seed"); {
 		case named == (len(args) == 1):
-			return fmt.Errorf("%w: either NAME, SEED or --seed says which scenario", errUsage)
+			return fmt.Errorf("%w: give the scenario by one of NAME, SEED and --seed", errUsage)
 		case named:
 			if err := from1(c.Flags(), "seed"); err != nil {
 				return err

@@ -19,10 +19,10 @@ import (
 func (a *app) simShrink() *cobra.Command {
 	c := &cobra.Command{
 		Use: "shrink FILE|NAME|SEED", Short: "Make a failing scenario small", Args: cobra.ExactArgs(1),
-		Long: "Takes out of a scenario that fails whatever it fails without, in the same way: liars,\n" +
-			"faults, nodes, requests and time; and writes what is left as YAML. A scenario that is\n" +
-			"expected to break something is made small as well. One that does not fail makes no\n" +
-			"sense here. With --invariant, what is left breaks that invariant, first of all or as\n" +
+		Long: "Removes all parts of a failing scenario without which it fails in the same way: liars,\n" +
+			"faults, nodes, requests and time; and writes the rest as YAML. A scenario that is\n" +
+			"expected to break something is made small as well. A scenario that does not fail makes no\n" +
+			"sense here. With --invariant, the rest breaks that invariant, first of all or as\n" +
 			"expected; a smaller scenario that breaks another is not taken. Interrupted, it writes\n" +
 			"the smallest so far.\n\n" + simHelp + "\n\n" + simCodes,
 		Example: "  aweigh sim shrink 17 --out small.yaml\n  aweigh sim run small.yaml\n" +
@@ -31,7 +31,7 @@ func (a *app) simShrink() *cobra.Command {
 	}
 	ch := setFlag(c, "one value of the scenario")
 	out := c.Flags().String("out", "", "write to this file (default standard output)")
-	invariant := c.Flags().String("invariant", "", "the invariant that what is left must break (default the one that breaks first, or that the scenario expects first)")
+	invariant := c.Flags().String("invariant", "", "the invariant that the smaller scenario must break (default the one that breaks first, or that the scenario expects first)")
 	choices(c, "invariant", invariants()...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := ch.scenario(args[0])

@@ -21,7 +21,7 @@ func (a *app) simReport() *cobra.Command {
 	c := &cobra.Command{
 		Use: "report", Short: "Run many scenarios, and write a report on all", Args: cobra.NoArgs,
 		Long: "Measures how long finality takes and what it costs by the size of the network and its\n" +
-			"links, what is left as more anchors lie and more frames are lost, and looks closely at\n" +
+			"links, the remaining pace as more anchors lie and more frames are lost, and looks closely at\n" +
 			"one failure, made small. Writes one file to open in a browser, after a minute or two.\n\n" + simCodes,
 		Example: "  aweigh sim report\n  aweigh sim report --quick --out quick.html\n  aweigh sim report --seeds 20 --failure mine.yaml",
 	}

@@ -22,9 +22,9 @@ func (a *app) simSweep() *cobra.Command {
 	c := &cobra.Command{
 		Use: "sweep", Short: "Run many worlds, each drawn from a seed", Args: cobra.NoArgs,
 		Long: "Draws a whole world from each seed, with its liars, faults, links and load, and runs\n" +
-			"them. Failures are told as they come, with the command that repeats each. Large sweeps\n" +
-			"also fail if they never reached what worlds are drawn to reach. Interrupted, it shows\n" +
-			"what was found so far.\n\n" + simCodes,
+			"them. Failures are printed as they come, with the command that repeats each. Large sweeps\n" +
+			"also fail if they never reached one of the goals that worlds are drawn for. Interrupted, it\n" +
+			"shows the results so far.\n\n" + simCodes,
 		Example: "  aweigh sim sweep\n  aweigh sim sweep --seeds 100000 --from 2001 --max-failures 0\n" +
 			"  aweigh sim sweep --seeds 50 --twice -j 1 -o json\n  aweigh sim sweep --set faults.loss=20%",
 	}

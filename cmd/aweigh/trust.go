@@ -53,8 +53,8 @@ const anchorHelp = "NAME is an anchor's name, its ID, or the start of its ID."
 func (a *app) trust() *cobra.Command {
 	c := &cobra.Command{
 		Use: "trust", Short: "Show how the anchors stand, and why", Args: cobra.NoArgs,
-		Long: "Shows every anchor's score (parts per million), what it weighs, how the score changed\n" +
-			"from the last epoch's start to this one's, and what it would weigh if the epoch ended\n" +
+		Long: "Shows every anchor's score (parts per million), its weight, the score's change\n" +
+			"from the last epoch's start to this one's, and its weight if the epoch ended\n" +
 			"now. A * marks the anchor of the node that answers.",
 		Example: "  aweigh trust\n  aweigh trust explain oslo\n  aweigh trust verify\n  aweigh trust replay --data-dir ./backup",
 	}
@@ -74,7 +74,7 @@ func (a *app) trustExplain() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain NAME", Short: "List what moved an anchor's trust", Args: cobra.ExactArgs(1),
 		Long: "Lists every change of an anchor's score, newest first: the block that carries the\n" +
-			"evidence, and the arithmetic. With --trusted, the history that the node tells of must\n" +
+			"evidence, and the arithmetic. With --trusted, the node's history must\n" +
 			"contain that roster. " + anchorHelp,
 		Example: "  aweigh trust explain oslo\n  aweigh trust explain 4bf5122f -o json",
 	}

@@ -20,11 +20,11 @@ import (
 func (a *app) trustVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify", Short: "Verify the newest roster from the network's identity", Args: cobra.NoArgs,
-		Long: "Asks a node for what led from the genesis to its newest roster, and verifies it here:\n" +
+		Long: "Asks a node for the handovers from the genesis to its newest roster, and verifies them here:\n" +
 			"one certificate for each epoch, each by the roster before. The node and its store need not be\n" +
-			"trusted, but it can keep newer epochs back, and whoever has the keys of a quorum of anchors that\n" +
-			"left can sign another history from then on. So give the network's identity and a recent\n" +
-			"roster from sources that you trust: at a node of yours, this prints what --trusted takes.",
+			"trusted, but it can keep newer epochs back, and the keys of a quorum of anchors that\n" +
+			"left are enough to sign another history from then on. So give the network's identity and a recent\n" +
+			"roster from sources that you trust: at a node of yours, this prints the value for --trusted.",
 		Example: "  aweigh trust verify --network 3f1a…\n  aweigh trust verify --network 3f1a… --trusted 12:9c56…",
 	}
 	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here)")
@@ -50,7 +50,7 @@ func (a *app) trustVerify() *cobra.Command {
 			return err
 		}
 		if g.Descent != nil {
-			return fmt.Errorf("%w: the node tells of another scope, %s", scope.ErrProof, g.Hash())
+			return fmt.Errorf("%w: the node returned another scope, %s", scope.ErrProof, g.Hash())
 		}
 		if *network != "" && g.Hash() != id {
 			return fmt.Errorf("%w: the node's genesis is that of network %s", scope.ErrProof, g.Hash())

@@ -48,7 +48,7 @@ func (t *trusting) pin() (p scope.Trusted, ok bool, err error) {
 // young reports whether a genesis alone is enough to begin with.
 func (t *trusting) young(g scope.Genesis) error {
 	if age := time.Since(g.Time.Time()); t.period > 0 && age > t.period {
-		return fmt.Errorf("%w: the genesis is of %s, more than %s ago, and who has the keys of anchors from then can sign another history; "+
+		return fmt.Errorf("%w: the genesis is of %s, more than %s ago, and the keys of anchors from then can sign another history; "+
 			"name a recent roster by --trusted EPOCH:HASH, as \"aweigh trust verify\" prints it at a node that you trust, or allow more by --trusting-period",
 			errOld, g.Time.Time().UTC().Format(time.DateOnly), t.period)
 	}

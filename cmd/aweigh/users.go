@@ -11,7 +11,7 @@ import (
 
 func (a *app) usersCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "users", Short: "Show who may do what at the port of etcd's API", Args: cobra.NoArgs,
+		Use: "users", Short: "Show the users of the port of etcd's API, with their permissions", Args: cobra.NoArgs,
 		Long: "Users and roles are etcd's, and are made with etcd's clients: \"etcdctl user\", \"role\" and\n" +
 			"\"auth\". They bind the clients of that port, at all nodes of the network.",
 		Example: "  aweigh users show\n  aweigh users disable --yes -m \"root's password is lost\"",
@@ -34,13 +34,13 @@ func (a *app) usersShow() *cobra.Command {
 
 func (a *app) usersDisable() *cobra.Command {
 	c := &cobra.Command{
-		Use: "disable", Short: "Let everybody in again", Args: cobra.NoArgs,
-		Long: "Clients of etcd's port are not asked who they are any more, at all nodes. Users and roles\n" +
+		Use: "disable", Short: "Admit all clients again", Args: cobra.NoArgs,
+		Long: "Clients of etcd's port need not identify themselves any more, at all nodes. Users and roles\n" +
 			"stay: this is for when the password of root is lost. Set another one with\n" +
 			"\"etcdctl user passwd root\", and \"etcdctl auth enable\". The node must be on this machine.",
 	}
 	once := onceFlags(c)
-	yes := c.Flags().Bool("yes", false, "do it; without, only what would follow is said")
+	yes := c.Flags().Bool("yes", false, "do it; without --yes, only print what would follow")
 	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
 		o, err := once()
 		if err != nil {
@@ -61,7 +61,7 @@ func (a *app) usersDisable() *cobra.Command {
 			}
 			return s.Printer.Users(r)
 		}
-		fmt.Fprintln(a.out, "users are disabled: whoever reaches etcd's port comes in; to enable them again: etcdctl auth enable")
+		fmt.Fprintln(a.out, "users are disabled: every client that reaches etcd's port has all rights; to enable them again: etcdctl auth enable")
 		return nil
 	})
 }

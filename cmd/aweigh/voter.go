@@ -20,7 +20,7 @@ import (
 
 func (a *app) voter() *cobra.Command {
 	c := &cobra.Command{
-		Use: "voter", Short: "Make and show the keys of those who vote on motions", Args: cobra.NoArgs,
+		Use: "voter", Short: "Make and show the keys of voters on motions", Args: cobra.NoArgs,
 		Long: "A policy may name approvers: keys of people or programs that vote on motions beside the\n" +
 			"anchors. These commands need no node and no network.",
 		Example: "  aweigh voter new alice.key\n  aweigh voter show alice.key",
@@ -33,7 +33,7 @@ func (a *app) voterNew() *cobra.Command {
 		Use: "new FILE", Short: "Make a voter's key, in a file under a passphrase", Args: cobra.ExactArgs(1),
 		Long: "Makes a key and writes it to FILE, encrypted with age under a passphrase that is asked\n" +
 			"for. Shows the public key, in the form that policies take for approvers. A file that is\n" +
-			"there is never overwritten. Nobody can recover a lost passphrase: keep a copy of both.",
+			"there is never overwritten. A lost passphrase cannot be recovered: keep a copy of both.",
 		Example: "  aweigh voter new alice.key\n  aweigh voter new --scheme ml-dsa-65 alice.key",
 	}
 	scheme := c.Flags().String("scheme", votes.Ed25519, "ed25519, ed448, or ml-dsa-65, which withstands quantum computers")

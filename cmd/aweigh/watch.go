@@ -17,13 +17,13 @@ import (
 func (a *app) watch() *cobra.Command {
 	c := &cobra.Command{
 		Use: "watch KEY", Short: "Follow the changes of a key, or of a range of keys", Args: cobra.ExactArgs(1),
-		Long: "Prints every change when it is final, until interrupted, or for as long as --timeout says if that is given: the exit code is\n" +
+		Long: "Prints every change when it is final, until interrupted, or for the time of --timeout: the exit code is\n" +
 			"then 4 if there were fewer than --count. With -o json, one object on a line.\n\n" + keyHelp,
 		Example: "  aweigh watch / --prefix\n  aweigh watch /greeting --rev 2 --count 1 -o json\n  aweigh watch /ready --count 1 --timeout 30s",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	rev := c.Flags().Int64("rev", 0, "from this revision on, and not from now")
-	prev := c.Flags().Bool("prev", false, "show what was there")
+	prev := c.Flags().Bool("prev", false, "show the content before")
 	count := c.Flags().Int("count", 0, "end after so many changes")
 	signals := c.Flags().Bool("signals", false, "follow signals (see aweigh do), and not changes: those that reach the node from now on")
 	c.MarkFlagsMutuallyExclusive("signals", "rev")

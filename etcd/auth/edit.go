@@ -49,7 +49,7 @@ func (e *Edit) Enable() error {
 		return errRootRole
 	}
 	e.Enabled = true
-	e.did("users are asked who they are")
+	e.did("clients must identify themselves")
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (e *Edit) Enable() error {
 func (e *Edit) Disable() error {
 	if e.Enabled {
 		e.Enabled = false
-		e.did("nobody is asked any more")
+		e.did("clients need not identify themselves any more")
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func readManifest(dir string) (m Manifest, err error) {
 	case err != nil:
 		return m, fmt.Errorf("backup: %w", err)
 	case !info.IsDir():
-		return m, fmt.Errorf("%w: %s is no directory", ErrNone, dir)
+		return m, fmt.Errorf("%w: %s is not a directory", ErrNone, dir)
 	}
 	raw, err := small(dir, manifestName, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -118,7 +118,7 @@ func readManifest(dir string) (m Manifest, err error) {
 		return m, fmt.Errorf("%w: it is not signed: %w", ErrBroken, err)
 	}
 	if err := votes.Verify(m.Key, votes.ContextBackup, raw, signature); err != nil {
-		return m, fmt.Errorf("%w: %s is not what the node signed: %w", ErrBroken, manifestName, err)
+		return m, fmt.Errorf("%w: %s differs from the file that the node signed: %w", ErrBroken, manifestName, err)
 	}
 	return m, m.check()
 }
@@ -149,7 +149,7 @@ func plain(dir, name string) (*os.File, error) {
 			return nil, fmt.Errorf("backup: %w", err)
 		}
 		if last := i == len(parts)-1; last && !info.Mode().IsRegular() || !last && !info.IsDir() {
-			return nil, fmt.Errorf("%w: %s is no plain file or directory: links are not followed", ErrBroken, at)
+			return nil, fmt.Errorf("%w: %s is not a plain file or directory: links are not followed", ErrBroken, at)
 		} else if last {
 			f, err := os.Open(at)
 			if err != nil {

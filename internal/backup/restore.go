@@ -58,7 +58,7 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 		}
 	}
 	if k.Observer && is(to.Anchor()) {
-		return r, fmt.Errorf("%w: %s: with it, the node is no observer", ErrThere, to.Anchor())
+		return r, fmt.Errorf("%w: %s: with it, the node is not an observer", ErrThere, to.Anchor())
 	}
 	if !m.Keys && !k.Observer && !is(to.Identity()) {
 		if err := k.whole(ctx, from, m); err != nil { // else keys are fetched for nothing
@@ -233,7 +233,7 @@ func (k Restorer) copy(ctx context.Context, from string, out io.Writer, f File, 
 	}
 	info, err := in.Stat()
 	if err != nil || n != f.Size || info.Size() != f.Size || hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
-		return fmt.Errorf("%w: %s is not what was backed up; take another backup", ErrBroken, filepath.Join(from, filepath.FromSlash(f.Name)))
+		return fmt.Errorf("%w: %s differs from the file that was backed up; make another backup", ErrBroken, filepath.Join(from, filepath.FromSlash(f.Name)))
 	}
 	return nil
 }

@@ -127,11 +127,11 @@ func TestUnknownKeysAreRefusedWithTheirLine(t *testing.T) {
 func TestValuesOfAnotherTypeAreRefusedWithTheirPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"\napi-open: maybe\n":          `:2: api-open is true or false, not "maybe"`,
-		"timeout: soon\n":              `:1: timeout is a length of time such as 10s, 1h30m or 2160h, not "soon"`,
-		"timeout: 10\n":                `:1: timeout is a length of time such as 10s, 1h30m or 2160h, not 10`,
+		"timeout: soon\n":              `:1: timeout is a length of time like 10s, 1h30m or 2160h, not "soon"`,
+		"timeout: 10\n":                `:1: timeout is a length of time like 10s, 1h30m or 2160h, not 10`,
 		"conns: many\n":                `:1: conns is a whole number, not "many"`,
 		"conns: 1.5\n":                 `:1: conns is a whole number, not 1.5`,
-		"listen: x\n":                  `:1: listen is a list such as [a, b], not "x"`,
+		"listen: x\n":                  `:1: listen is a list like [a, b], not "x"`,
 		"listen: [x, [y]]\n":           `:1: listen is a list of texts, and a list is none`,
 		"api-listen: {host: x}\n":      `:1: api-listen is a text, not a map; put it in quotes`,
 		"api-listen: 7177\n":           `:1: api-listen is a text, not 7177; put it in quotes`,

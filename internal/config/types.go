@@ -32,7 +32,7 @@ func checkValue(f *pflag.Flag, value any) error {
 	case "stringSlice":
 		list, ok := value.([]any)
 		if !ok {
-			return fmt.Errorf("%s is a list such as [a, b], not %s", f.Name, shown(value))
+			return fmt.Errorf("%s is a list like [a, b], not %s", f.Name, shown(value))
 		}
 		for _, v := range list {
 			if _, ok := v.(string); !ok {
@@ -48,7 +48,7 @@ func checkValue(f *pflag.Flag, value any) error {
 }
 
 // durations states how lengths of time are written.
-const durations = "a length of time such as 10s, 1h30m or 2160h"
+const durations = "a length of time like 10s, 1h30m or 2160h"
 
 // days matches a length of time in days, which has no unit of its own: days differ.
 var days = regexp.MustCompile(`^([0-9]{1,5})d$`)

@@ -63,14 +63,14 @@ func Check(s home.Settings) error {
 	}
 	for _, text := range s.EtcdURLs {
 		if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" {
-			return fmt.Errorf("%w: etcd-announce: %q; a URL such as https://db1.example.org:2379", ErrSettings, text)
+			return fmt.Errorf("%w: etcd-announce: %q; a URL like https://db1.example.org:2379", ErrSettings, text)
 		}
 	}
 	if i := slices.IndexFunc(s.Follow, func(p string) bool { return p != "none" && !strings.HasPrefix(p, "/") }); i >= 0 {
 		return fmt.Errorf("%w: follow: %q; prefixes of scopes begin with /, or none alone", ErrSettings, s.Follow[i])
 	}
 	if slices.Contains(s.Follow, "") || len(s.Follow) > 1 && slices.Contains(s.Follow, "none") {
-		return fmt.Errorf("%w: follow: prefixes of scopes, such as /registry/, or none alone", ErrSettings)
+		return fmt.Errorf("%w: follow: prefixes of scopes, like /registry/, or none alone", ErrSettings)
 	}
 	if s.PerIP < 0 {
 		return fmt.Errorf("%w: conns-per-ip is %d; it is a number of connections, 0 for the default", ErrSettings, s.PerIP)
@@ -96,7 +96,7 @@ func Check(s home.Settings) error {
 	case s.Etcd == "" && (s.EtcdMost != 0 || s.EtcdTells != ""):
 		return fmt.Errorf("%w: max-request-bytes or watch-progress-notify-interval, which are about clients of etcd, and no etcd-listen", ErrSettings)
 	case files.Revoked != "" && files.ClientCA == "":
-		return fmt.Errorf("%w: client-crl-file, and no etcd-trusted-ca-file with the issuers of what it revokes", ErrSettings)
+		return fmt.Errorf("%w: client-crl-file, and no etcd-trusted-ca-file with the issuers of the certificates that it revokes", ErrSettings)
 	case s.EtcdAuto && !files.IsZero():
 		return fmt.Errorf("%w: etcd-auto-tls makes a certificate; it does not go with etcd-cert-file, etcd-key-file and etcd-trusted-ca-file", ErrSettings)
 	case !files.IsZero() && (files.Cert == "" || files.Key == ""):
@@ -147,7 +147,7 @@ func CheckName(setting, name string) error {
 		return fmt.Errorf("%w: %s has %d bytes, at most %d are taken", ErrSettings, setting, len(name), MaxName)
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
-		return fmt.Errorf("%w: %s holds what does not print: %q", ErrSettings, setting, name)
+		return fmt.Errorf("%w: %s holds characters that do not print: %q", ErrSettings, setting, name)
 	}
 	return nil
 }

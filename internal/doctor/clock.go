@@ -47,9 +47,9 @@ func (e *exam) checkClock() {
 	case !synced:
 		e.warn("clock", "the system does not know it to be synchronized", syncClock+"; --ntp HOST compares it with a time server")
 	case bound > driftBound:
-		e.warn("clock", fmt.Sprintf("the system says that it may be off by %s", bound), syncClock)
+		e.warn("clock", fmt.Sprintf("by the system, it may be off by %s", bound), syncClock)
 	default:
-		e.ok("clock", fmt.Sprintf("the system says that it is synchronized within %s", bound))
+		e.ok("clock", fmt.Sprintf("by the system, it is synchronized within %s", bound))
 	}
 }
 
@@ -86,7 +86,7 @@ func (e *exam) checkNTP() {
 	text := fmt.Sprintf("it is off by %s, compared with %s", off.Round(time.Millisecond), e.NTP)
 	switch {
 	case err != nil:
-		e.skip("clock", fmt.Sprintf("%s did not tell the time: %v", e.NTP, err))
+		e.skip("clock", fmt.Sprintf("%s did not return the time: %v", e.NTP, err))
 	case off.Abs() > driftBound:
 		e.fail("clock", text, syncClock)
 	case off.Abs() > smallDrift:

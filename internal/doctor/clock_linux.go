@@ -15,7 +15,7 @@ func kernelClock() (synced bool, bound time.Duration, err error) {
 	var t syscall.Timex
 	state, err := syscall.Adjtimex(&t)
 	if err != nil {
-		return false, 0, fmt.Errorf("the system does not tell: %w", err)
+		return false, 0, fmt.Errorf("the system does not report it: %w", err)
 	}
 	return state != timeError, time.Duration(t.Maxerror) * time.Microsecond, nil
 }

@@ -37,7 +37,7 @@ func (e *exam) checkDisk() {
 	case d.free < fullBytes:
 		e.fail("disk space", size(d.free)+" are free", "make room at once: a full disk stops the node")
 	case d.allNames > 0 && d.names < 1000:
-		e.fail("disk space", fmt.Sprintf("%d more files can be made", d.names), "make room at once: remove files that nobody needs")
+		e.fail("disk space", fmt.Sprintf("%d more files can be made", d.names), "make room at once: remove files that are not needed")
 	case d.free < scarceFree || d.free < d.total/scarcePart:
 		e.warn("disk space", fmt.Sprintf("%s of %s are free", size(d.free), size(d.total)), "make room: blocks and history are kept for good")
 	default:
@@ -45,7 +45,7 @@ func (e *exam) checkDisk() {
 	}
 	switch {
 	case err != nil || d.kind == "":
-		e.skip("file system", "this system does not tell its kind")
+		e.skip("file system", "this system does not report its kind")
 	case d.risk != "":
 		e.warn("file system", fmt.Sprintf("%s: %s", d.kind, d.risk), "keep the directory of an anchor on a local disk: its record of ballots must outlive every restart")
 	default:

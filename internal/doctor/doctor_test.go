@@ -208,7 +208,7 @@ func TestHealthInWords(t *testing.T) {
 	}{
 		"no quorum":    {&aweighv1.StatusResponse{FailuresLeft: -1, Anchors: anchors}, "quorum", "NO QUORUM", Fail},
 		"one missing":  {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "no more may fail", Warn},
-		"alone":        {&aweighv1.StatusResponse{Anchors: anchors}, "peers", "nobody", Fail},
+		"alone":        {&aweighv1.StatusResponse{Anchors: anchors}, "peers", "no connection", Fail},
 		"other":        {&aweighv1.StatusResponse{Version: "x"}, "version", "x", Warn},
 		"lost below":   {&aweighv1.StatusResponse{LostScopes: [][]byte{[]byte("/a/")}}, "standing", "in 1 scope, and signs nothing there", Fail},
 		"lost state":   {&aweighv1.StatusResponse{LostState: true}, "standing", "signs nothing more", Fail},
@@ -251,7 +251,7 @@ func TestTimeServerIsCompared(t *testing.T) {
 	}
 	e := &exam{ctx: t.Context(), Subject: Subject{NTP: "127.0.0.1:1"}}
 	e.checkClock()
-	want(t, e.findings, "clock", NotChecked, "did not tell the time")
+	want(t, e.findings, "clock", NotChecked, "did not return the time")
 }
 
 // timeServer answers as RFC 5905 says, with a clock that is ahead.

@@ -43,7 +43,7 @@ func (e *exam) checkFiles() {
 		e.fail("permissions", "others may read or write "+strings.Join(open, ", "),
 			fmt.Sprintf("chmod -R go-rwx %s, or run this with --fix; a key that others have read is no secret any more", show.Word(string(e.Dir))))
 	case len(fixed) > 0:
-		e.warn("permissions", "corrected "+strings.Join(fixed, ", "), "ask yourself who has read the keys meanwhile")
+		e.warn("permissions", "corrected "+strings.Join(fixed, ", "), "find out which users may have read the keys meanwhile")
 	default:
 		e.ok("permissions", "the keys and the directory are for their owner alone")
 	}
@@ -55,7 +55,7 @@ func (e *exam) checkFiles() {
 func (e *exam) checkOwner() {
 	owner, known := ownerOf(string(e.Dir))
 	if !known {
-		e.skip("owner", "this system does not tell")
+		e.skip("owner", "this system does not report it")
 		return
 	}
 	foreign, seen := "", 0

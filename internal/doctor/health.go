@@ -24,7 +24,7 @@ func (e *exam) checkHealth() {
 	if s.Version == e.Version {
 		e.ok("version", s.Version)
 	} else {
-		e.warn("version", fmt.Sprintf("the node runs %s, and this program is %s", s.Version, e.Version), "restart the node to run what is installed")
+		e.warn("version", fmt.Sprintf("the node runs %s, and this program is %s", s.Version, e.Version), "restart the node to run the installed program")
 	}
 	e.checkStanding()
 	var missing []string
@@ -42,7 +42,7 @@ func (e *exam) checkHealth() {
 		e.ok("quorum", found)
 	}
 	if len(s.Peers) == 0 && (len(s.Anchors) > 1 || len(s.Anchor) == 0) {
-		e.fail("peers", "the node is connected with nobody", "see that bootstrap names nodes that run, and that the firewall lets it out")
+		e.fail("peers", "the node has no connection", "check that bootstrap names running nodes, and that the firewall lets it out")
 	} else {
 		e.ok("peers", "connected with "+nodes(len(s.Peers)))
 	}
@@ -82,7 +82,7 @@ func (e *exam) checkStanding() {
 	case len(s.Faulty) > 0:
 		e.warn("standing", fmt.Sprintf("proven at fault: %s", show.Count(len(s.Faulty), "other anchor")), "\"aweigh status\" names them; ask their operators")
 	case s.Listening:
-		e.warn("standing", "this anchor signs nothing until it has heard of a quorum", "see \"quorum\" and \"peers\"")
+		e.warn("standing", "this anchor signs nothing until it has answers of a quorum", "see \"quorum\" and \"peers\"")
 	default:
 		e.ok("standing", "this anchor signs")
 	}

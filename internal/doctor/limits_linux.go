@@ -27,7 +27,7 @@ func openFiles(pid int) (limit, used uint64, err error) {
 	_, line, _ := strings.Cut(string(text), "Max open files")
 	fields := strings.Fields(line)
 	if len(fields) == 0 {
-		return 0, 0, fmt.Errorf("/proc/%d/limits does not tell", pid)
+		return 0, 0, fmt.Errorf("/proc/%d/limits does not report it", pid)
 	}
 	if limit, err = strconv.ParseUint(fields[0], 10, 64); err != nil {
 		limit = math.MaxUint64 / 8 // unlimited

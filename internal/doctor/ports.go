@@ -52,7 +52,7 @@ func (e *exam) checkPorts() {
 			e.fail("ports", text+" may not be used by this user", "choose a port above 1023")
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
 			bad = true
-			e.fail("ports", text+" is no address of this machine", "listen on 0.0.0.0, and announce the address that others dial")
+			e.fail("ports", text+" is not an address of this machine", "listen on 0.0.0.0, and announce the address that others dial")
 		default:
 			bad = true
 			e.fail("ports", fmt.Sprintf("%s: %v", text, err), "choose another address")
@@ -136,9 +136,9 @@ func (e *exam) checkReach() {
 	case len(e.Settings.Relays) > 0:
 		e.warn("reachable", "no relay has given this node a slot", "see that the relays run with \"relay: true\" and have this node's genesis")
 	case len(e.status.Addresses) == 0:
-		e.warn("reachable", "the node has no address to tell others", "set listen, announce or relays")
+		e.warn("reachable", "the node has no address for other nodes", "set listen, announce or relays")
 	default:
-		e.warn("reachable", "nobody has connected, and nothing answers at "+strings.Join(refused, ", "), do)
+		e.warn("reachable", "no peer has connected, and nothing answers at "+strings.Join(refused, ", "), do)
 	}
 }
 

@@ -55,7 +55,7 @@ func (e *exam) checkProcess() {
 		e.ok("process", "the node answers at "+e.api)
 	case e.pid != 0:
 		e.fail("process", fmt.Sprintf("%d holds the store, and does not answer at %s", e.pid, strings.Join(own, ", ")),
-			fmt.Sprintf("look at its log; if it hangs or is no node: kill %d", e.pid))
+			fmt.Sprintf("look at its log; if it hangs or is not a node: kill %d", e.pid))
 	case stranger != "":
 		e.fail("process", "the node does not run, and another one answers at "+stranger, "choose another api-listen for one of them")
 	default:

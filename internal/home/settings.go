@@ -90,11 +90,11 @@ func (s Settings) yaml() string {
 		}
 		fmt.Fprintf(&b, "\n# %s\n%s%s: true\n", comment, off, key)
 	}
-	one("What people call this node.", "name", s.Name)
+	one("The node's name.", "name", s.Name)
 	list("Multiaddrs on which other nodes reach this one.", "listen", s.Listen)
-	list("Multiaddrs told to other nodes instead, behind NAT.", "announce", s.Announce)
+	list("Multiaddrs that other nodes get instead, behind NAT.", "announce", s.Announce)
 	list("Nodes to ask first, ending in /p2p/ and their peer ID.", "bootstrap", s.Bootstrap)
-	flag("Carry connections to nodes of this network that nobody can dial.", "relay", s.Relay)
+	flag("Carry connections to nodes of this network that cannot be dialled.", "relay", s.Relay)
 	list("Nodes with \"relay\" through which others reach this one, ending in /p2p/ and a peer ID.", "relays", s.Relays)
 	one("A roster of the network that is known to be recent, EPOCH:HASH: another history is refused, and nothing is served before.", "trusted", s.Trusted)
 	list("Prefixes of the scopes that this node holds, beside those that it anchors; \"none\": no others.", "follow", s.Follow)
@@ -108,7 +108,7 @@ func (s Settings) yaml() string {
 	}
 	one("Where clients reach this node.", "api-listen", s.API)
 	one("Where clients of etcd reach this node, host:port.", "etcd-listen", s.Etcd)
-	list("URLs at which clients of etcd reach this node, for other nodes to tell, if it listens on every address.", "etcd-announce", s.EtcdURLs)
+	list("URLs at which clients of etcd reach this node, which other nodes report, if it listens on every address.", "etcd-announce", s.EtcdURLs)
 	one("Files (PEM) of the certificate and key that clients of etcd are shown: TLS. Changes are noticed.", "etcd-cert-file", s.EtcdCert)
 	one("", "etcd-key-file", s.EtcdKey)
 	one("File (PEM) of the issuers of the certificates that clients of etcd must show.", "etcd-trusted-ca-file", s.EtcdCA)
@@ -117,11 +117,11 @@ func (s Settings) yaml() string {
 	if s.EtcdMost != 0 {
 		fmt.Fprintf(&b, "\n# The largest request of a client of etcd, in bytes.\nmax-request-bytes: %d\n", s.EtcdMost)
 	}
-	one("How often a watch of etcd's that asked for it hears how far it is, while nothing happens.", "watch-progress-notify-interval", s.EtcdTells)
-	one("Compact the history by itself: periodic or revision, and how much of it is kept, such as 24h or 10000.", "auto-compaction-mode", s.Compact[0])
+	one("How often a watch of etcd's gets progress, if it asked for that, while nothing happens.", "watch-progress-notify-interval", s.EtcdTells)
+	one("Compact the history by itself: periodic or revision, and how much of it is kept, like 24h or 10000.", "auto-compaction-mode", s.Compact[0])
 	one("", "auto-compaction-retention", s.Compact[1])
-	flag("Allow addresses other than loopback ones for APIs without client certificates: whoever reaches them can write.", "api-open", s.APIOpen)
-	one("Where metrics and health are served besides, to whoever reaches it, host:port.", "metrics-listen", s.Metrics)
+	flag("Allow addresses other than loopback ones for APIs without client certificates: every client that reaches them can write.", "api-open", s.APIOpen)
+	one("Where metrics and health are served besides, to every client that reaches it, host:port.", "metrics-listen", s.Metrics)
 	one("debug, info, warn or error.", "log-level", s.LogLevel)
 	one("text or json.", "log-format", s.LogFormat)
 	return b.String()

@@ -14,7 +14,7 @@ import (
 
 // ApprovalHelp states how approvals are written.
 const ApprovalHelp = `of=changes (the default) or of=deletions, of keys with prefix=/secrets/, or of all; or of=policies,
-or of=membership, which can only ask for more than what finalizes;
+or of=membership, which can only require more than finalization does;
 threshold=3/4, the least share of the whole weight that must approve; min-anchors=3; window=72h, how
 long a motion stays open; and approver=NAME,KEY for each key that votes beside the anchors, with
 ,weight=25% (of the weight of all anchors) or ,required, or both. KEY is like ed25519:… or ml-dsa-65:….`
@@ -76,7 +76,7 @@ func ParseApproval(text string) (a scope.Approval, err error) {
 			return a, fmt.Errorf("%w: approval: %s stands twice", ErrSyntax, key)
 		}
 		if seen[key] = true; value == "" {
-			return a, fmt.Errorf("%w: approval: %q is no word like prefix=/secrets/", ErrSyntax, word)
+			return a, fmt.Errorf("%w: approval: %q is not a word like prefix=/secrets/", ErrSyntax, word)
 		}
 		if err := approvalWord(&a, key, value); err != nil {
 			return a, fmt.Errorf("%w: approval: %s: %w", ErrSyntax, word, err)
@@ -142,7 +142,7 @@ func approver(text string) (p scope.Approver, err error) {
 		case isWeight && strings.HasSuffix(weight, "%"):
 			percent, err := strconv.ParseFloat(strings.TrimSuffix(weight, "%"), 64)
 			if err != nil || !(percent >= 0 && percent <= 1000) {
-				return p, fmt.Errorf("%q is no percentage of the anchors' weight, from 0%% to 1000%%", weight)
+				return p, fmt.Errorf("%q is not a percentage of the anchors' weight, from 0%% to 1000%%", weight)
 			}
 			p.Share = uint32(math.Round(percent * 10_000))
 		default:
@@ -195,7 +195,7 @@ func diffApprovals(from, to []scope.Approval) (changes []Change) {
 	add := func(a *scope.Approval) {
 		x, y := find(from, a), find(to, a)
 		if x != y {
-			changes = append(changes, Change{fieldOf(a), x, y, "who must approve, and how many"})
+			changes = append(changes, Change{fieldOf(a), x, y, "the required approval"})
 		}
 	}
 	for i := range from {

@@ -67,7 +67,7 @@ var fields = []field{
 	number("trust.surety_epochs", "for so many epochs after the admission", func(p *scope.Policy) *uint32 { return &p.Trust.SuretyEpochs }),
 
 	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
-	size("limits.scope_bytes", "of all versions of keys that are kept (such as 500MiB), from which on nothing more is put; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.ScopeBytes }),
+	size("limits.scope_bytes", "of all versions of keys that are kept (such as 500MiB), from which on puts are refused; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.ScopeBytes }),
 	number("limits.rate", "changes a second that a node takes of its own clients, more wait for their turn; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.Rate }),
 	duration("limits.ttl", "for which nodes that do not hold the scope may give an answer of its anchors again; 0s: not at all", func(p *scope.Policy) *time.Duration { return &p.Limits.TTL }),
 	number("limits.block_cost", "units of work, of about a microsecond each, that the requests of a block declare together, at most; one alone may declare as much", func(p *scope.Policy) *int64 { return &p.Limits.BlockCost }),
@@ -202,7 +202,7 @@ func duration(name, about string, in func(*scope.Policy) *time.Duration) field {
 func span(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		err = fmt.Errorf("%q is no length of time, like 72h or 1h30m; hours are the largest unit", text)
+		err = fmt.Errorf("%q is not a length of time, like 72h or 1h30m; hours are the largest unit", text)
 	}
 	return d, err
 }

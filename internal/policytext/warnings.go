@@ -22,7 +22,7 @@ func Warnings(from, to scope.Policy) (all []string) {
 		all = append(all, alone(a)...)
 		switch decisions := a.Matter == scope.Policies || a.Matter == scope.Membership; {
 		case decisions && a.Num > 0 && within(a, to.Rules.Finalize):
-			all = append(all, fmt.Sprintf("the approval of %s asks for %d/%d of the weight, and such decisions take what finalizes (%s) in any case: the threshold changes nothing",
+			all = append(all, fmt.Sprintf("the approval of %s asks for %d/%d of the weight, and such decisions need what finalizes (%s) in any case: the threshold changes nothing",
 				a.Matter, a.Num, a.Den, to.Rules.Finalize))
 		case !decisions && len(a.Prefix) > 0 && a.Prefix[0] != '/':
 			all = append(all, fmt.Sprintf("the approval of %s below %q covers no key that begins with a slash, as most do; did you mean prefix=%s?",

@@ -65,7 +65,7 @@ func (p Printer) approvals(a *scope.Approved) error {
 	t := &a.Tally
 	fmt.Fprintf(p.Out, "\nmotion %s, carried in block %d: weight %d approved and %d rejected of %d", a.Motion.ID().Short(), a.Height, t.Approve, t.Reject, t.Total)
 	if t.Void > 0 {
-		fmt.Fprintf(p.Out, ", %d said both and counts on neither side", t.Void)
+		fmt.Fprintf(p.Out, ", %d voted both ways and count on neither side", t.Void)
 	}
 	fmt.Fprintf(p.Out, "; the policy then asked for %d (%s)\n", t.Threshold, Line(a.Motion.Approval.String()))
 	if late > 0 {

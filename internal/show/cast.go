@@ -125,7 +125,7 @@ func (p Printer) Voter(key votes.PublicKey, encrypted bool, file string) error {
 	}
 	state := "under a passphrase"
 	if !encrypted {
-		state = "in plain text: whoever reads the file can sign"
+		state = "in plain text: any reader of the file can sign"
 	}
 	return p.table(
 		[]string{"key", key.String()},

@@ -205,7 +205,7 @@ func (p Printer) Governed(g *aweighv1.GovernResponse, r *aweighv1.TrustResponse,
 	}
 	by := ""
 	if n := g.Header.GetNode(); n != "" {
-		by = ", told by " + Line(n)
+		by = ", reported by " + Line(n)
 	}
 	fmt.Fprintf(p.Out, "%s  decision %s (%s)%s, final in block %d%s\n", word(g.Proposal), short(g.Id), g.Kind, motion, g.Header.GetHeight(), by)
 	if g.Proposal == nil {

@@ -74,7 +74,7 @@ func provenBy(r *scope.MotionReport) string {
 	case r.Decision != nil:
 		return "as ordered; that it opened is the word of the node that wrote this file, as no later block was final"
 	}
-	return "as ordered; that it opened, under which approval, and what it found are the word of the node that wrote this file, as no later block was final"
+	return "as ordered; that it opened, under which approval, and what it found are only stated by the node that wrote this file, as no later block was final"
 }
 
 // decision writes what a decision is about in full.
@@ -92,7 +92,7 @@ func (p Printer) decision(r *scope.MotionReport) {
 			fmt.Fprintf(p.Out, "  anchor %s %s, trust %d\n", Line(a.Name), a.Key.ID(), a.Score)
 		}
 		mode := d.Child.Policy.Rules.Mode
-		fmt.Fprintf(p.Out, "  policy that of mode %s, but for\n", mode)
+		fmt.Fprintf(p.Out, "  policy that of mode %s, except for\n", mode)
 		for _, c := range policytext.Diff(scope.DefaultPolicy(mode), d.Child.Policy) {
 			fmt.Fprintf(p.Out, "  %s\n    - %s\n    + %s\n", Line(c.Field), Line(c.From), Line(c.To))
 		}
@@ -239,7 +239,7 @@ func (p Printer) effect(e *scope.Effect) {
 	}
 	if len(e.Op.End) > 0 {
 		if len(e.Held) > 0 {
-			fmt.Fprintln(p.Out, "    as the node that wrote this file says; each of these was written so:")
+			fmt.Fprintln(p.Out, "    as the node that wrote this file states; each of these was written so:")
 		}
 		for i := range e.Held {
 			fmt.Fprintf(p.Out, "    - %s = %s\n", Line(Key(e.Held[i].Key)), text(e.Held[i].Value))

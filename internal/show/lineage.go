@@ -78,7 +78,7 @@ func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
 			by = short(e.Author)
 		}
 		if len(bytes.Trim(e.Mutation, "\x00")) == 0 {
-			by = "-" // nobody: its time had come
+			by = "-" // no author: its time had come
 		}
 		if e.Version > 0 {
 			version = fmt.Sprint(e.Version)
@@ -197,7 +197,7 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	}
 	author += "  " + r.Author.String()
 	if r.Entry.Mutation.IsZero() {
-		author = "nobody: its time had come"
+		author = "no author: its time had come"
 	}
 	signed := r.Origin
 	rows := [][]string{

@@ -285,7 +285,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 	}
 	rows := [][]string{
 		{"motion", hex.EncodeToString(m.Id)},
-		{"told", Told(r.Header)},
+		{"source", Told(r.Header)},
 		{"about", aboutMotion(m.Subject, m.Decision)},
 		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", authorOf(m), m.Height, m.Epoch, instant(m.OpenedNs))},
 	}
@@ -314,7 +314,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 	}
 	rows = append(rows, []string{"tally", fmt.Sprintf("%s approve, weight %d of %d (%d needed); %d reject", bar(m, 30), m.Approve, m.Total, m.Needed, m.Reject)})
 	if m.Void > 0 {
-		rows = append(rows, []string{"void", fmt.Sprintf("weight %d of those who said both things", m.Void)})
+		rows = append(rows, []string{"void", fmt.Sprintf("weight %d of voters that voted both ways", m.Void)})
 	}
 	if err := p.table(rows...); err != nil {
 		return err

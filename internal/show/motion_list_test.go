@@ -25,14 +25,14 @@ func TestMotionsAreListedBriefly(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"would be void ", "superseded ", "as of block 7, told by oslo alone: no quorum answered"} {
+	for _, want := range []string{"would be void ", "superseded ", "as of block 7, reported by oslo alone: no quorum answered"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, out.String())
 		}
 	}
 	out.Reset()
 	r.Motions = nil
-	if err := (Printer{Out: &out, Format: Table}).Motions(r); err != nil || !strings.Contains(out.String(), "no motions; as of block 7, told by oslo alone") {
+	if err := (Printer{Out: &out, Format: Table}).Motions(r); err != nil || !strings.Contains(out.String(), "no motions; as of block 7, reported by oslo alone") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 	r.Header.Linearizable = true

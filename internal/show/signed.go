@@ -40,7 +40,7 @@ func Told(h *aweighv1.Header) string {
 	if by == "" {
 		by = "the node"
 	}
-	s := fmt.Sprintf("as of block %d, told by %s", h.GetHeight(), Line(by))
+	s := fmt.Sprintf("as of block %d, reported by %s", h.GetHeight(), Line(by))
 	if !h.GetLinearizable() {
 		s += " alone: no quorum answered, and it may be old"
 	}

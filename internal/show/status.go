@@ -242,7 +242,7 @@ func Health(s *aweighv1.StatusResponse) string {
 	} else if len(s.LostScopes) > 0 {
 		words = append(words, "THIS ANCHOR LOST STATE in "+lostIn(s)+", and signs nothing there in this epoch")
 	} else if s.Listening {
-		words = append(words, "this anchor signs nothing until it has heard of a quorum")
+		words = append(words, "this anchor signs nothing until it has answers of a quorum")
 	}
 	if p := progressOf(s.Snapshot); p != nil {
 		words = append(words, fmt.Sprintf("catching up by snapshot: %v", p))

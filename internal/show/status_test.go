@@ -60,7 +60,7 @@ func TestHealthCountsAnchorsThatSign(t *testing.T) {
 		"ok; 1 of 4 anchors may fail": status(1, anchor("d", 100, "signing")),
 		"degraded; 3 of 4 anchors sign; no more may fail; d lost its record, and signs nothing before epoch 3":                   status(0, anchor("d", 100, "silenced")),
 		"degraded; 3 of 4 anchors sign; no more may fail; d is not connected":                                                    status(0, anchor("d", 100, "away")),
-		"degraded; 3 of 4 anchors sign; no more may fail; d has not said yet whether it signs":                                   status(0, anchor("d", 100, "of a later version")),
+		"degraded; 3 of 4 anchors sign; no more may fail; d did not report yet if it signs":                                      status(0, anchor("d", 100, "of a later version")),
 		"NO QUORUM: 3 of 4 anchors sign, fewer than the policy asks for; writes wait; d runs without the key that it votes with": status(-1, anchor("d", 100, "keyless")),
 		"ok; none of 3 anchors may fail; 1 anchor of weight 0 not counted":                                                       status(0, anchor("d", 0, "signing")),
 	} {

@@ -76,9 +76,9 @@ func (p Printer) Users(r *aweighv1.UsersResponse) error {
 }
 
 func (p Printer) users(r *aweighv1.UsersResponse) error {
-	state := "disabled: whoever reaches etcd's port comes in"
+	state := "disabled: every client that reaches etcd's port has all rights"
 	if r.Enabled {
-		state = "enabled: clients of etcd's port say who they are"
+		state = "enabled: clients of etcd's port must identify themselves"
 	}
 	if _, err := fmt.Fprintf(p.Out, "users are %s\n", state); err != nil || len(r.Users)+len(r.Roles) == 0 {
 		return err

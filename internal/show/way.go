@@ -92,7 +92,7 @@ func (p Printer) Way(w Way) error {
 	if age, alone := w.age(); alone && w.Scopes[len(w.Scopes)-1].Held {
 		fmt.Fprintf(p.Out, "; the node answered alone, and the scope's last block that it has is %s old", age.Round(time.Millisecond))
 	} else if alone {
-		fmt.Fprintf(p.Out, "; the node does not hold the scope: its anchors said so lately, as of a block that is %s old", age.Round(time.Millisecond))
+		fmt.Fprintf(p.Out, "; the node does not hold the scope: its anchors reported it, as of a block that is %s old", age.Round(time.Millisecond))
 	}
 	if _, err := fmt.Fprintln(p.Out); err != nil || len(w.Visits) == 0 {
 		return err

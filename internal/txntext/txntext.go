@@ -118,7 +118,7 @@ var relations = map[string]aweighv1.Compare_Relation{
 
 func compare(words []word) (*aweighv1.Compare, error) {
 	if len(words) != 4 {
-		return nil, fmt.Errorf("a condition has four words, such as: version /key = 0")
+		return nil, fmt.Errorf("a condition has four words, like: version /key = 0")
 	}
 	target, ok := targets[words[0].text]
 	if !ok {
@@ -138,7 +138,7 @@ func compare(words []word) (*aweighv1.Compare, error) {
 		return c, nil
 	}
 	if c.Number, err = strconv.ParseInt(words[3].text, 10, 64); err != nil {
-		return nil, fmt.Errorf("%q is no number", words[3].text)
+		return nil, fmt.Errorf("%q is not a number", words[3].text)
 	}
 	return c, nil
 }
@@ -212,7 +212,7 @@ func split(line string) (words []word, err error) {
 		}
 		prefix, err := strconv.QuotedPrefix(line)
 		if err != nil {
-			return nil, fmt.Errorf("a quote is not closed, or what stands in it is wrong")
+			return nil, fmt.Errorf("a quote is not closed, or its content is wrong")
 		}
 		text, err := strconv.Unquote(prefix)
 		if err != nil {

@@ -50,7 +50,7 @@ func TestMistakesAreNamedWithTheirLine(t *testing.T) {
 		"then\nput /a b c":           "line 2",
 		"then\nthen":                 "line 2",
 		"else\nif":                   "line 2",
-		"if\nversion /a = x":         "no number",
+		"if\nversion /a = x":         "not a number",
 		"if\nversion /a ~ 1":         "none of = != < >",
 		"if\nage /a = 1":             "none of version",
 		"if\nversion /a":             "four words",

@@ -21,8 +21,8 @@ import (
 // How a policy is rendered.
 const (
 	fieldAs  = "as"
-	inForce  = "the policy in force, but for what follows"
-	defaults = "the defaults of mode %s, but for what follows"
+	inForce  = "the policy in force, except for the following"
+	defaults = "the defaults of mode %s, except for the following"
 )
 
 var (

@@ -16,8 +16,8 @@ import (
 
 // ErrHidden is wrapped where something is to be signed that this program cannot show in
 // full, such as a field that a newer version has.
-var ErrHidden = errors.New("wysiwys: what is to be signed cannot be shown in full by this version of aweigh, so it is not signed; " +
-	"use the version that proposed it, or ask who proposed it")
+var ErrHidden = errors.New("wysiwys: this version of aweigh cannot show the content to sign in full, so it is not signed; " +
+	"use the version that proposed it, or ask its author")
 
 // Shown is a value that was rendered, and whose renderings give the value back.
 type Shown struct {

@@ -58,7 +58,7 @@ type Query struct {
 
 // Inquire begins an inquiry. It ends at once if the cache has the answer.
 func (f *Scope) Inquire(ask Question, now aweigh.Instant) *Inquiry {
-	q := &Inquiry{of: f, ask: ask, began: now, last: errors.New("nobody answered")}
+	q := &Inquiry{of: f, ask: ask, began: now, last: errors.New("no anchor answered")}
 	if ask.cacheable() {
 		q.key = cacheKey(&ask)
 		if q.said, q.ended = f.cached(q.key, now); q.ended {

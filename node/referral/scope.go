@@ -154,7 +154,7 @@ type Conduct struct {
 // inquiry ended.
 var (
 	ErrOutrun = errors.New("node: others answered first")
-	errDiffer = errors.New("they say different things")
+	errDiffer = errors.New("their answers differ")
 )
 
 // errGone is the answer of a node without a seat: it does not count, but the node can prove a later epoch.
