@@ -17,8 +17,8 @@ func WriteRule(r action.Rule) string {
 	return r.Class.String() + " when " + r.When
 }
 
-// ParseRule reads what a policy says about a verb. Errors wrap ErrSyntax; whether a scope
-// can have it is for scope.Policy.Check to say.
+// ParseRule reads a policy's rule about a verb. Errors wrap ErrSyntax; scope.Policy.Check
+// checks whether a scope can have it.
 func ParseRule(verb, text string) (r action.Rule, err error) {
 	class, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	r.Verb = verb
