@@ -8,8 +8,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// check says whether a request may be proposed as a transaction. Its errors are
-// those of etcd where etcd has one.
+// check reports whether a request may be proposed as a transaction. Its errors
+// are those of etcd where etcd has one.
 func (s *service) check(r proto.Message, t *scope.Txn) error {
 	lim := s.node.LimitsFor(t.Ranges)
 	if proto.Size(r) > min(s.maxRequest, lim.MutationBytes) {
