@@ -19,12 +19,12 @@ const (
 
 var classNames = [...]string{Read: "read", Write: "write", Signal: "signal", Claim: "claim"}
 
-// Valid reports whether c is one of the classes.
-func (c Class) Valid() bool { return c >= Read && c <= Claim }
+// valid reports whether c is one of the classes.
+func (c Class) valid() bool { return c >= Read && c <= Claim }
 
 // String is the class in lower case.
 func (c Class) String() string {
-	if !c.Valid() {
+	if !c.valid() {
 		return fmt.Sprintf("class(%d)", uint8(c))
 	}
 	return classNames[c]

@@ -68,7 +68,7 @@ func (r Rule) form() error {
 	}
 	own := builtin(r.Verb)
 	switch {
-	case !r.Class.Valid():
+	case !r.Class.valid():
 		return fmt.Errorf("%w: %s of class %d", ErrRule, r.Verb, uint8(r.Class))
 	case own != 0 && own != r.Class:
 		return fmt.Errorf("%w: %s is of class %s everywhere, not %s", ErrRule, r.Verb, own, r.Class)

@@ -11,8 +11,15 @@ import (
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
+
+// Users is what the API needs of a node to serve users and roles.
+type Users interface {
+	Access(ctx context.Context, linearizable bool) (scope.Access, error)
+	Permit(ctx context.Context, a scope.Access, once node.Once) (machine.Receipt, error)
+}
 
 // authServer implements etcd's Auth. Users and roles are part of the root scope's state
 // (scope.Access); every node that holds it holds the hashes of passwords.

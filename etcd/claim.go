@@ -15,6 +15,13 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
+// Claims is what locks, elections and transactions that only read need of a node, besides Keys.
+type Claims interface {
+	Holds(ctx context.Context, ranges referral.Ranges) (bool, error)
+	Look(ctx context.Context, t *scope.Txn, linearizable bool) (referral.Looked, error)
+	Changed() <-chan struct{}
+}
+
 // Locks and elections are the same thing, by the recipe of etcd's own clients
 // (package concurrency of clientv3), with which they mix: a client that wants to be
 // first creates a key of its own under a common prefix, attached to its lease, and

@@ -11,6 +11,13 @@ import (
 	"github.com/aweigh/aweigh/node/referral"
 )
 
+// Members is what the API needs of a node to show itself and others as members of a cluster.
+type Members interface {
+	Peer() machine.Peer
+	Wheres(ctx context.Context, peers []machine.Peer) map[machine.Peer]node.Where
+	ServeClients(urls []string)
+}
+
 // clusterServer implements etcd's Cluster.
 type clusterServer struct {
 	etcdpb.UnimplementedClusterServer

@@ -12,6 +12,18 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
+// Keys is what the API needs of a node to read and write keys.
+type Keys interface {
+	Txn(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, error)
+	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
+	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
+	Page(ctx context.Context, key, end []byte, r scope.Range, most int, sure bool) (scope.RangeResult, error)
+	Latest(ctx context.Context, key, end []byte, linearizable bool) (int64, error)
+	ReadOf(ctx context.Context, ranges referral.Ranges, linearizable bool) (*node.View, error)
+	LimitsFor(ranges referral.Ranges) scope.Limits
+	AwaitMotion(ctx context.Context, id []byte, tell func(node.Motion, scope.Head) error) error
+}
+
 // kvServer implements etcd's KV.
 type kvServer struct {
 	etcdpb.UnimplementedKVServer

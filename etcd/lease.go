@@ -12,9 +12,17 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
+
+// Leases is what the API needs of a node to serve leases, besides Keys.
+type Leases interface {
+	Revoke(ctx context.Context, id int64, once node.Once) (machine.Receipt, error)
+	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
+	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
+}
 
 // leaseServer implements etcd's Lease. Leases are part of the scope's state, and
 // end by the blocks' time: whichever node a client talks to knows the same of them.

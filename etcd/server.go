@@ -21,42 +21,19 @@ import (
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
-	"github.com/aweigh/aweigh/node/machine"
-	"github.com/aweigh/aweigh/node/referral"
-	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
 
 // Node is the part of a node that the API needs; *node.Node is one.
 type Node interface {
-	Txn(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, error)
-	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
-	Revoke(ctx context.Context, id int64, once node.Once) (machine.Receipt, error)
-	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
-	AwaitMotion(ctx context.Context, id []byte, tell func(node.Motion, scope.Head) error) error
-	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
-	Page(ctx context.Context, key, end []byte, r scope.Range, most int, sure bool) (scope.RangeResult, error)
-	Latest(ctx context.Context, key, end []byte, linearizable bool) (int64, error)
-	ReadOf(ctx context.Context, ranges referral.Ranges, linearizable bool) (*node.View, error)
-	Holds(ctx context.Context, ranges referral.Ranges) (bool, error)
-	Look(ctx context.Context, t *scope.Txn, linearizable bool) (referral.Looked, error)
+	Keys
+	Leases
+	Claims
+	Watches
+	Members
+	Users
 	Root() *node.Replica
-	Access(ctx context.Context, linearizable bool) (scope.Access, error)
-	Permit(ctx context.Context, a scope.Access, once node.Once) (machine.Receipt, error)
-	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.WatchSegment, newest, compacted int64, err error)
-	Follow(ctx context.Context, l *node.WatchSegment, from int64) ([]*node.WatchSegment, error)
-	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
-	Borrower(cut func()) *node.Borrower
-	Load(ctx context.Context, b *node.Borrower, changes []node.Change, prev, split bool) (
-		l *node.Loan, rest []node.Change, err error)
-	ClosedTimestamp(ctx context.Context) int64
-	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
-	Changed() <-chan struct{}
-	Peer() machine.Peer
-	Wheres(ctx context.Context, peers []machine.Peer) map[machine.Peer]node.Where
-	ServeClients(urls []string)
 	Scopes() []node.ScopeInfo
-	LimitsFor(ranges referral.Ranges) scope.Limits
 }
 
 // Config states what is served, and where. Listen and Node are required.

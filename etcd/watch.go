@@ -18,6 +18,17 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
+// Watches is what the API needs of a node to serve watches.
+type Watches interface {
+	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.WatchSegment, newest, compacted int64, err error)
+	Follow(ctx context.Context, l *node.WatchSegment, from int64) ([]*node.WatchSegment, error)
+	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
+	Borrower(cut func()) *node.Borrower
+	Load(ctx context.Context, b *node.Borrower, changes []node.Change, prev, split bool) (
+		l *node.Loan, rest []node.Change, err error)
+	ClosedTimestamp(ctx context.Context) int64
+}
+
 // watchServer implements etcd's Watch.
 type watchServer struct {
 	etcdpb.UnimplementedWatchServer

@@ -58,7 +58,7 @@ func TestBlameIsForgiven(t *testing.T) {
 func TestBlamedPeerIsKeptOutAndMembersComeBack(t *testing.T) {
 	for _, member := range []bool{false, true} {
 		a := start(t, nil)
-		b := start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{a.Info()} })
+		b := start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{a.info()} })
 		if member {
 			a.SetMembers([]peer.ID{b.ID()})
 			b.SetMembers([]peer.ID{a.ID()})

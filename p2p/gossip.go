@@ -150,24 +150,6 @@ func (h *Host) Join(topics ...Topic) error {
 	return nil
 }
 
-// Leave ends what Join began. Topics that are not joined are ignored.
-func (h *Host) Leave(topics ...Topic) {
-	g := h.gossip
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, t := range topics {
-		if !g.joined[t] {
-			continue
-		}
-		delete(g.joined, t)
-		b := bucket(t)
-		if g.members[b]--; g.members[b] == 0 {
-			g.cancels[b]()
-			g.cancels[b] = nil
-		}
-	}
-}
-
 // Publish spreads data to the hosts that joined topic; this one need not have.
 // It does not come back to this host's handler. Data published or received in
 // the last ten seconds is not spread again.

@@ -206,7 +206,7 @@ func (h *Host) knows(id peer.ID) bool { return h.peers.find(id) != nil }
 // Addrs are the host's full addresses, ending in /p2p/ and its ID, as
 // ParsePeers reads them.
 func (h *Host) Addrs() []string {
-	info := h.Info()
+	info := h.info()
 	addrs, err := peer.AddrInfoToP2pAddrs(&info)
 	if err != nil {
 		return nil
@@ -218,8 +218,8 @@ func (h *Host) Addrs() []string {
 	return text
 }
 
-// Info is the host's identity and addresses, as another's Config.Bootstrap takes them.
-func (h *Host) Info() peer.AddrInfo {
+// info is the host's identity and addresses, as another's Config.Bootstrap takes them.
+func (h *Host) info() peer.AddrInfo {
 	return peer.AddrInfo{ID: h.host.ID(), Addrs: h.host.Addrs()}
 }
 
@@ -278,13 +278,3 @@ func (h *Host) SetMembers(ids []peer.ID) {
 
 // memberTag marks members in libp2p's connection manager.
 const memberTag = "aweigh-member"
-
-// Hint adds addresses of a peer that were learned by other means. A member
-// that is not connected is dialled at once.
-func (h *Host) Hint(info peer.AddrInfo) { h.dialer.seek([]peer.AddrInfo{info}) }
-
-// Block closes the connections of a peer and refuses new ones for d.
-func (h *Host) Block(id peer.ID, d time.Duration) {
-	h.gate.block(id, d)
-	_ = h.host.Network().ClosePeer(id)
-}

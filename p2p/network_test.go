@@ -27,7 +27,7 @@ func TestAnotherNetworkIsRefused(t *testing.T) {
 	note := func(id peer.ID, _ bool) { mu.Lock(); defer mu.Unlock(); met = append(met, id) }
 	a := start(t, func(c *Config) { c.Handler.Peer = note; c.Grace = 100 * time.Millisecond })
 	b := start(t, func(c *Config) { c.Handler.Peer = note; c.Grace = time.Hour; c.Network = aweigh.Sum([]byte("another")) })
-	a.Hint(b.Info())
+	a.Hint(b.info())
 	testwait.Until(t, "the foreign peer is noticed", func() bool { return a.Stats().Foreign+b.Stats().Foreign > 0 })
 	testwait.Until(t, "it is disconnected", func() bool {
 		return a.host.Network().Connectedness(b.ID()) == network.NotConnected
@@ -37,7 +37,7 @@ func TestAnotherNetworkIsRefused(t *testing.T) {
 	}
 	mu.Unlock()
 	testwait.Until(t, "it stays refused", func() bool {
-		a.Hint(b.Info())
+		a.Hint(b.info())
 		return a.Stats().GateRefusals+b.Stats().GateRefusals > 0
 	})
 }
@@ -48,7 +48,7 @@ func TestPeersThatCameAgainAreNotJudgedEarly(t *testing.T) {
 	a := start(t, func(c *Config) { c.Grace = time.Hour })
 	b := start(t, func(c *Config) { c.Grace = time.Hour; c.Network = aweigh.Sum([]byte("another")) })
 	began := time.Now()
-	a.Hint(b.Info())
+	a.Hint(b.info())
 	testwait.Until(t, "they connect", func() bool { return a.host.Network().Connectedness(b.ID()) == network.Connected })
 	for range 2 { // when the second is taken, the first was judged
 		a.peers.expired <- expiry{b.ID(), time.Hour}
@@ -64,9 +64,9 @@ func TestPeerIsFoundAgainAfterItRestarts(t *testing.T) {
 	downs := make(chan peer.ID, 10)
 	key := newKey(t)
 	b := start(t, func(c *Config) { c.Key = key })
-	addr := b.Info().Addrs[0].String()
+	addr := b.info().Addrs[0].String()
 	a := start(t, func(c *Config) {
-		c.Bootstrap = []peer.AddrInfo{b.Info()}
+		c.Bootstrap = []peer.AddrInfo{b.info()}
 		c.Members = []peer.ID{b.ID()}
 		c.Handler.Peer = func(id peer.ID, up bool) {
 			if !up {
@@ -98,7 +98,7 @@ func TestThirtyHostsJoinThroughOneAddress(t *testing.T) {
 	first := start(t, func(c *Config) { c.Listen = listen })
 	var hosts []*Host
 	for range 29 {
-		hosts = append(hosts, start(t, func(c *Config) { c.Listen = listen; c.Bootstrap = []peer.AddrInfo{first.Info()} }))
+		hosts = append(hosts, start(t, func(c *Config) { c.Listen = listen; c.Bootstrap = []peer.AddrInfo{first.info()} }))
 	}
 	testwait.Until(t, "all reach the first", func() bool { return first.Stats().Peers == 29 })
 	for i, h := range append(hosts, first) {
@@ -115,7 +115,7 @@ func TestOneAddressHasALimit(t *testing.T) {
 	var hosts []*Host
 	for range 6 {
 		h := start(t, func(c *Config) { c.Listen = listen; c.Target = 1 })
-		h.Hint(first.Info())
+		h.Hint(first.info())
 		hosts = append(hosts, h)
 	}
 	// A host counts a connection as soon as it dialled it; the first counts it
@@ -173,7 +173,7 @@ func TestPeerExchangeFindsEveryone(t *testing.T) {
 	first := start(t, nil)
 	hosts := []*Host{first}
 	for range 9 {
-		hosts = append(hosts, start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{first.Info()} }))
+		hosts = append(hosts, start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{first.info()} }))
 	}
 	for i, h := range hosts {
 		testwait.Until(t, "everyone knows everyone", func() bool { return h.Stats().Peers == 9 })
@@ -190,7 +190,7 @@ func TestTargetEndsTheSearchButNotForMembers(t *testing.T) {
 	first := start(t, nil)
 	var hosts []*Host
 	for range 5 {
-		hosts = append(hosts, start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{first.Info()}; c.Target = 1 }))
+		hosts = append(hosts, start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{first.info()}; c.Target = 1 }))
 	}
 	testwait.Until(t, "all reach the first", func() bool { return first.Stats().Peers == 5 })
 	// A member's address is not known here; the first knows it.
@@ -320,7 +320,7 @@ func TestBlockedPeerStaysOut(t *testing.T) {
 	join(t, a, b)
 	a.Block(b.ID(), time.Hour)
 	testwait.Until(t, "the peer goes", func() bool { return a.Stats().Peers == 0 && b.Stats().Peers == 0 })
-	b.Hint(a.Info())
+	b.Hint(a.info())
 	testwait.Until(t, "the peer is refused", func() bool { return a.Stats().GateRefusals > 0 })
 	if connected(a, b) {
 		t.Error("a blocked peer is connected")

@@ -98,7 +98,7 @@ func connected(a, b *Host) bool {
 // join connects a to b and waits until both know.
 func join(t testing.TB, a, b *Host) {
 	t.Helper()
-	a.Hint(b.Info())
+	a.Hint(b.info())
 	testwait.Until(t, "hosts connect", func() bool { return connected(a, b) })
 }
 

@@ -43,7 +43,7 @@ func newCopycat(t *testing.T, h *Host) *copycat {
 	}
 	t.Cleanup(func() { lp.Close() })
 	c := &copycat{Host: lp, t: t, told: make(map[protocol.ID][]byte)}
-	if err := c.Connect(t.Context(), h.Info()); err != nil {
+	if err := c.Connect(t.Context(), h.info()); err != nil {
 		t.Fatal(err)
 	}
 	var names []protocol.ID

@@ -73,7 +73,7 @@ func (g *group) whole(what string, named ...int) {
 // until none is at its first address.
 func TestMembersThatMoveOneByOneAreFound(t *testing.T) {
 	g := newGroup(t, 4)
-	first := g.up(0).Info()
+	first := g.up(0).info()
 	for i := 1; i < 4; i++ {
 		g.up(i, first)
 	}
@@ -89,7 +89,7 @@ func TestMembersThatMoveOneByOneAreFound(t *testing.T) {
 // addresses are wrong, except one.
 func TestMembersThatMoveTogetherAreFoundThroughOneThatStays(t *testing.T) {
 	g := newGroup(t, 4)
-	first := g.up(0).Info()
+	first := g.up(0).info()
 	for i := 1; i < 4; i++ {
 		g.up(i, first)
 	}
@@ -107,10 +107,10 @@ func TestMembersThatMoveTogetherAreFoundThroughOneThatStays(t *testing.T) {
 // told them of each other, is gone for good.
 func TestMembersMeetByHearsay(t *testing.T) {
 	g := newGroup(t, 3)
-	first := g.up(0).Info()
+	first := g.up(0).info()
 	g.up(1, first)
 	g.whole("0 and 1 meet", 0, 1)
-	there := []string{g.hosts[1].Info().Addrs[0].String()}
+	there := []string{g.hosts[1].info().Addrs[0].String()}
 	testwait.Until(t, "1 is remembered", func() bool { return len(g.hosts[0].book.addrs(g.ids[1])) > 0 })
 	g.down(1)
 	g.up(2, first)
@@ -160,7 +160,7 @@ func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
 	relay := start(t, func(c *Config) { c.Key = key; c.Relay = true })
 	hidden := func() *Host {
 		return start(t, func(c *Config) {
-			c.Listen, c.Relays = []string{}, []peer.AddrInfo{relay.Info()}
+			c.Listen, c.Relays = []string{}, []peer.AddrInfo{relay.info()}
 			c.Handler.Frame = in.receive
 		})
 	}
@@ -171,10 +171,10 @@ func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
 		t.Error("no frame can be sent")
 	}
 	testwait.Until(t, "a frame passes", func() bool { return in.len() == 1 })
-	plain := start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{relay.Info()}; c.Members = []peer.ID{a.ID()} })
+	plain := start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{relay.info()}; c.Members = []peer.ID{a.ID()} })
 	testwait.Until(t, "a third reaches one", func() bool { return connected(plain, a) })
 
-	there := []string{relay.Info().Addrs[0].String()}
+	there := []string{relay.info().Addrs[0].String()}
 	if err := relay.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestPeersThatWentAreNotAsked(t *testing.T) {
 			default:
 			}
 		}, h.proofID)
-		_ = lp.Connect(t.Context(), h.Info())
+		_ = lp.Connect(t.Context(), h.info())
 		within(t, "the peer answers and goes", went)
 		lp.Close()
 	}
@@ -95,7 +95,7 @@ func TestMoreConnectionsGiveNoMoreTime(t *testing.T) {
 	h := start(t, func(c *Config) { c.Grace = time.Second })
 	key := libp2p.Identity(newKey(t))
 	last := bare(t, key)
-	if err := last.Connect(t.Context(), h.Info()); err != nil {
+	if err := last.Connect(t.Context(), h.info()); err != nil {
 		t.Fatal(err)
 	}
 	began, again := time.Now(), time.NewTicker(300*time.Millisecond)
@@ -106,7 +106,7 @@ func TestMoreConnectionsGiveNoMoreTime(t *testing.T) {
 		}
 		<-again.C
 		next := bare(t, key)
-		if next.Connect(t.Context(), h.Info()) == nil {
+		if next.Connect(t.Context(), h.info()) == nil {
 			last.Close()
 			last = next
 		}
@@ -124,7 +124,7 @@ func TestStreamsOfUnprovenPeersHaveARate(t *testing.T) {
 			h := start(t, func(c *Config) { c.Grace = time.Minute })
 			lp := bare(t)
 			lp.SetStreamHandler(h.proofID, func(s network.Stream) { _ = s.Reset() })
-			if err := lp.Connect(t.Context(), h.Info()); err != nil {
+			if err := lp.Connect(t.Context(), h.info()); err != nil {
 				t.Fatal(err)
 			}
 			names, began := map[string]protocol.ID{"proof": h.proofID, "pull": h.pullID}, time.Now()
@@ -159,7 +159,7 @@ func TestEarlyRequestsLeaveRoomForTheProof(t *testing.T) {
 		_, _ = io.ReadFull(s, theirs[:])
 	})
 	answersIdentify(t, lp, func() { <-ready }, func(network.Stream) {}, h.proofID, h.framesID, h.pullID)
-	if err := lp.Connect(t.Context(), h.Info()); err != nil {
+	if err := lp.Connect(t.Context(), h.info()); err != nil {
 		t.Fatal(err)
 	}
 	waiting := func() int {

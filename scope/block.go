@@ -28,7 +28,7 @@ type Header struct {
 	Proposer  aweigh.AnchorID
 	Roster    aweigh.Hash
 	Policy    aweigh.Hash
-	Mutations aweigh.Hash // MutationsRoot of the content
+	Mutations aweigh.Hash // mutationsRoot of the content
 	Evidence  aweigh.Hash // hash of the block's Evidence and of the reserves of its bundles, zero if there are none
 	Next      aweigh.Hash // Terms.Hash of the next epoch if the block ends this one (P24), otherwise zero
 
@@ -77,7 +77,7 @@ type wireBlock struct {
 
 // NewBlock fills the header's Mutations and Evidence from the content.
 func NewBlock(h Header, bundles []*CheckedBundle, e Evidence) *Block {
-	h.Mutations, h.Evidence = MutationsRoot(bundles), e.with(bundles)
+	h.Mutations, h.Evidence = mutationsRoot(bundles), e.with(bundles)
 	return &Block{Header: h, Bundles: bundles, Evidence: e, hash: h.Hash()}
 }
 
@@ -189,10 +189,10 @@ func (b *Block) CheckProofs(k *votes.Keyring, e *Epoch) error {
 	return nil
 }
 
-// MutationsRoot names all mutations of a block in order: the zero Hash for none,
+// mutationsRoot names all mutations of a block in order: the zero Hash for none,
 // otherwise a hash over their number and the RFC 6962 root over their
 // identities. A root alone would not fix the number.
-func MutationsRoot(bundles []*CheckedBundle) aweigh.Hash {
+func mutationsRoot(bundles []*CheckedBundle) aweigh.Hash {
 	leaves := mutationLeaves(bundles)
 	if len(leaves) == 0 {
 		return aweigh.Hash{}
@@ -240,7 +240,7 @@ func (e Evidence) Hash() aweigh.Hash {
 }
 
 // with names the evidence together with the reserves of the bundles beside it, on which execution
-// depends; without any reserve it is Hash. MutationsRoot names the mutations alone.
+// depends; without any reserve it is Hash. mutationsRoot names the mutations alone.
 func (e Evidence) with(bundles []*CheckedBundle) aweigh.Hash {
 	var reserves []reserve
 	at := int64(0)

@@ -87,7 +87,7 @@ func TestTxnCheckIsEtcds(t *testing.T) {
 }
 
 func TestLimitsAreChecked(t *testing.T) {
-	if err := DefaultLimits().Check(); err != nil {
+	if err := DefaultLimits().check(); err != nil {
 		t.Fatal(err)
 	}
 	for name, bend := range map[string]func(l *Limits){ // order-free: each is checked alone
@@ -104,7 +104,7 @@ func TestLimitsAreChecked(t *testing.T) {
 	} {
 		l := DefaultLimits()
 		bend(&l)
-		if err := l.Check(); !errors.Is(err, ErrInvalid) {
+		if err := l.check(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

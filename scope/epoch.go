@@ -197,8 +197,8 @@ func (e *Epoch) Encode() []byte {
 	})
 }
 
-// DecodeEpoch reads what Encode wrote. Errors wrap ErrInvalid.
-func DecodeEpoch(data []byte) (*Epoch, error) {
+// decodeEpoch reads what Encode wrote. Errors wrap ErrInvalid.
+func decodeEpoch(data []byte) (*Epoch, error) {
 	var w wireEpoch
 	if err := canon.Decode(data, &w); err != nil {
 		return nil, fmt.Errorf("%w: epoch: %w", ErrInvalid, err)
@@ -260,8 +260,8 @@ func (e *Epoch) Follow(h Handover) (*Epoch, error) {
 	return e.after(h.Final.Header, h.Terms)
 }
 
-// FollowAll verifies handovers one after another.
-func (e *Epoch) FollowAll(chain []Handover) (*Epoch, error) {
+// followAll verifies handovers one after another.
+func (e *Epoch) followAll(chain []Handover) (*Epoch, error) {
 	for i := range chain {
 		next, err := e.Follow(chain[i])
 		if err != nil {

@@ -320,7 +320,7 @@ func TestP26LightClientFollowsRosters(t *testing.T) {
 	if err := canon.Decode(canon.Encode(r.hands), &read); err != nil {
 		t.Fatal(err)
 	}
-	got, err := first.FollowAll(read)
+	got, err := first.followAll(read)
 	if err != nil || !bytes.Equal(got.Encode(), r.epoch().Encode()) {
 		t.Fatalf("followed to %+v, %v; it is %+v", got, err, r.epoch())
 	}
@@ -339,7 +339,7 @@ func TestP26LightClientFollowsRosters(t *testing.T) {
 		if err := canon.Decode(canon.Encode(r.hands), &bad); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := first.FollowAll(spoil(bad)); err == nil {
+		if _, err := first.followAll(spoil(bad)); err == nil {
 			t.Errorf("a chain that %s is followed", name)
 		}
 	}
@@ -573,7 +573,7 @@ func TestAnchorsJoinAndLeave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := first.FollowAll(r.hands); err != nil || !bytes.Equal(got.Encode(), r.epoch().Encode()) {
+	if got, err := first.followAll(r.hands); err != nil || !bytes.Equal(got.Encode(), r.epoch().Encode()) {
 		t.Fatalf("a light client follows to %+v: %v", got, err)
 	}
 }

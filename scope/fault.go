@@ -36,7 +36,7 @@ func (p *FaultProof) verify(network aweigh.NetworkID) (*Epoch, Anchor, error) {
 	if err != nil {
 		return nil, Anchor{}, err
 	}
-	e, err := first.FollowAll(p.Handovers)
+	e, err := first.followAll(p.Handovers)
 	if err != nil {
 		return nil, Anchor{}, err
 	}

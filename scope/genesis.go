@@ -148,7 +148,7 @@ func (g Genesis) Keyring() (*votes.Keyring, error) {
 // Check reports whether a scope can have this policy, whatever its roster.
 // Errors wrap ErrInvalid.
 func (p Policy) Check() error {
-	if err := p.Limits.Check(); err != nil {
+	if err := p.Limits.check(); err != nil {
 		return err
 	}
 	if p.EpochBlocks == 0 {

@@ -98,8 +98,8 @@ func (b limit) bound() string {
 	return ""
 }
 
-// Check reports whether a policy may have these limits. Errors wrap ErrInvalid.
-func (l Limits) Check() error {
+// check reports whether a policy may have these limits. Errors wrap ErrInvalid.
+func (l Limits) check() error {
 	for _, b := range []limit{
 		{"scope_bytes", l.ScopeBytes, 0, math.MaxInt64},
 		{"rate", l.Rate, 0, math.MaxInt64},

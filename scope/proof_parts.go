@@ -39,10 +39,10 @@ func (a *Ancestry) epochs(earlier aweigh.Epoch) (then, last *Epoch, err error) {
 	if earlier > aweigh.Epoch(len(a.Handovers)) || a.Head.Header.Epoch != aweigh.Epoch(len(a.Handovers)) {
 		return nil, nil, fmt.Errorf("%d handovers for blocks of epochs %d and %d", len(a.Handovers), earlier, a.Head.Header.Epoch)
 	}
-	if then, err = then.FollowAll(a.Handovers[:earlier]); err != nil {
+	if then, err = then.followAll(a.Handovers[:earlier]); err != nil {
 		return nil, nil, err
 	}
-	if last, err = then.FollowAll(a.Handovers[earlier:]); err != nil {
+	if last, err = then.followAll(a.Handovers[earlier:]); err != nil {
 		return nil, nil, err
 	}
 	return then, last, a.Head.CheckIn(last)

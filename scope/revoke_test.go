@@ -105,7 +105,7 @@ func TestRevocationGivesAnotherGovernment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last, err := first.FollowAll(c.hands); err != nil || last.Domain() != e2.Domain() {
+	if last, err := first.followAll(c.hands); err != nil || last.Domain() != e2.Domain() {
 		t.Errorf("handovers do not lead from the genesis to the epoch: %v", err)
 	}
 	for key, v := range before {

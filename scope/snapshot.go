@@ -164,7 +164,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		i.ledger = true
 		return set, nil
 	case atEpoch:
-		if _, err := DecodeEpoch(rec.Value); err != nil || len(rec.Key) != 1 || epochDigest(rec.Value) != i.state.head.Under {
+		if _, err := decodeEpoch(rec.Value); err != nil || len(rec.Key) != 1 || epochDigest(rec.Value) != i.state.head.Under {
 			return nil, fmt.Errorf("%w: not the epoch that is claimed", ErrInvalid)
 		}
 		i.epoch = true

@@ -242,7 +242,7 @@ func (s *State) Epoch() (*Epoch, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := DecodeEpoch(raw)
+	e, err := decodeEpoch(raw)
 	if err == nil && epochDigest(raw) != s.head.Under {
 		err = errors.New("another epoch than the head names")
 	}

@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -243,16 +242,6 @@ func (x *execution) succeed(s *State) error {
 		return err
 	}
 	return x.supersede(x.epoch.Domain().Policy, next.Domain().Policy)
-}
-
-// Weight is the weight of an anchor in the terms, 0 if it is not one.
-func (t *Terms) Weight(a aweigh.AnchorID) uint64 {
-	for i := range t.Anchors {
-		if id := t.Anchors[i].Key.ID(); bytes.Equal(id[:], a[:]) {
-			return t.Weights[i]
-		}
-	}
-	return 0
 }
 
 // Forecast is the roster that would follow if the epoch ended now, and the trust

@@ -48,7 +48,7 @@ func (t Trusted) In(g Genesis, chain []Handover) error {
 	}
 	e, err := g.Epoch()
 	if err == nil {
-		e, err = e.FollowAll(chain[:t.Epoch])
+		e, err = e.followAll(chain[:t.Epoch])
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrProof, err)

@@ -38,7 +38,7 @@ func (w *World) actors(hosts []*Node) {
 			w.acting = append(w.acting, &actor{w: w, at: at, id: i, allowed: 1})
 		}
 		a := w.acting[i%most]
-		w.At(time.Duration(w.acts.Int64N(int64(w.Scenario.Stop))), func() {
+		w.at(time.Duration(w.acts.Int64N(int64(w.Scenario.Stop))), func() {
 			if w.firing {
 				a.act()
 			}

@@ -158,7 +158,7 @@ func (w *World) plan(i int) *plan {
 func (p *plan) begin() {
 	for _, n := range p.members {
 		n.liar = &liar{plan: p, n: n}
-		p.w.At(p.role.From-p.w.Now()+time.Duration(p.rand.Int64N(int64(tickEvery))), n.liar.tick)
+		p.w.at(p.role.From-p.w.Now()+time.Duration(p.rand.Int64N(int64(tickEvery))), n.liar.tick)
 	}
 }
 
@@ -321,7 +321,7 @@ func (l *liar) tick() {
 			}
 		}
 	}
-	l.w.AtBusy(tickEvery+time.Duration(l.rand.Int64N(int64(tickEvery))), l.tick)
+	l.w.atBusy(tickEvery+time.Duration(l.rand.Int64N(int64(tickEvery))), l.tick)
 }
 
 // forget keeps a liar's disk from remembering what it signed.
@@ -333,7 +333,7 @@ func (l *liar) forget(ops []kv.Op) []kv.Op {
 // behind its back: the disk does not remember it. Other nodes do not see the change.
 func (l *liar) clean() {
 	life := l.n.life
-	l.w.At(500*time.Millisecond+time.Duration(l.rand.Int64N(int64(time.Second))), func() {
+	l.w.at(500*time.Millisecond+time.Duration(l.rand.Int64N(int64(time.Second))), func() {
 		if l.n.life == life && l.n.machine != nil {
 			l.reborn()
 		}

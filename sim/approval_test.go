@@ -41,7 +41,7 @@ func TestFalseCountsAreSeen(t *testing.T) {
 		"heavier":        func(p *poll) { p.total = new(big.Int).Mul(p.total, big.NewInt(3)) },
 		"another rule":   func(p *poll) { p.num = big.NewInt(1_000_000) },
 		"more anchors":   func(p *poll) { p.anchors = 5 },
-		"early deadline": func(p *poll) { p.deadline = Start },
+		"early deadline": func(p *poll) { p.deadline = start },
 		"no voters":      func(p *poll) { clear(p.voters) },
 		"changed key":    func(p *poll) { p.found[slices.Concat(p.puts, p.drops)[0]]-- },
 		"nothing":        func(*poll) {},
@@ -301,7 +301,7 @@ func TestLateBallotsSurviveRestarts(t *testing.T) {
 			t.Fatalf("%s: taken: %+v", n, last.taken)
 		}
 		w.Run(time.Second, nil) // its messages are lost
-		n.Crash(0)
+		n.crash(0)
 		n.Up()
 		join()
 		if !w.Run(time.Minute, func() bool { return order()[0].late[last.ballot.Voter] != 0 }) {
@@ -347,7 +347,7 @@ func TestBallotsOfClosedMotionsAreKept(t *testing.T) {
 	if !w.Run(time.Minute, known(true)) || len(last.taken) != 1 || last.taken[0].late {
 		t.Fatalf("taken: %+v", last.taken)
 	}
-	n.Crash(n.Disk.Unsynced())
+	n.crash(n.Disk.Unsynced())
 	mute(false)
 	if !n.holds(&last.ballot) || n.recorded(&last.ballot) {
 		t.Fatal("the ballot is not kept for a block to come")

@@ -93,9 +93,9 @@ func (w *World) startMotions() {
 		at := w.moment(p.rand)
 		q := w.question(hosts[p.rand.IntN(len(hosts))])
 		p.questions = append(p.questions, q)
-		w.At(at, q.ask)
+		w.at(at, q.ask)
 		if p.happens(a.Withdraw) {
-			w.At(at+p.upTo(2*time.Second), q.withdraw)
+			w.at(at+p.upTo(2*time.Second), q.withdraw)
 		}
 		for _, v := range p.voters {
 			if p.happens(a.Absent) {
@@ -186,7 +186,7 @@ func (n *Node) insist(b *scope.CheckedBundle, done func(*scope.Outcome)) {
 				}
 			})
 		}
-		w.At(askAgain, ask)
+		w.at(askAgain, ask)
 	}
 	ask()
 }
@@ -230,9 +230,9 @@ func (w *World) courier(s *pendingBallot, asked time.Duration) {
 				s.handIn(n)
 			}
 		}
-		w.At(at, carry)
+		w.at(at, carry)
 		if p.happens(a.Twice) {
-			w.At(at+p.upTo(2*time.Second), carry)
+			w.at(at+p.upTo(2*time.Second), carry)
 		}
 	}
 }
@@ -282,9 +282,9 @@ func (w *World) collect() {
 				return
 			}
 			s.handIn(core[p.rand.IntN(len(core))])
-			w.At(time.Second, carry)
+			w.at(time.Second, carry)
 		}
-		w.At(p.upTo(3*time.Second), carry)
+		w.at(p.upTo(3*time.Second), carry)
 	}
 }
 

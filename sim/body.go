@@ -38,7 +38,7 @@ func (n *Node) Up() {
 	n.wake()
 	if n.rising = false; n.machine != nil {
 		n.world.wires.meet(n)
-		n.world.At(0, n.probe)
+		n.world.at(0, n.probe)
 	}
 }
 
@@ -71,9 +71,9 @@ func (n *Node) wake() {
 	n.grow()
 }
 
-// Crash stops the node at once. Of its commits that were not synced, keep
+// crash stops the node at once. Of its commits that were not synced, keep
 // survive, in order.
-func (n *Node) Crash(keep int) {
+func (n *Node) crash(keep int) {
 	n = n.root()
 	w := n.world
 	if n.machine == nil {

@@ -78,21 +78,21 @@ func (w *World) startClients() {
 		// Each has its share of the requests, spread over the time until Stop.
 		mine := func(all int) int { return (all + load.Clients - 1 - i) / load.Clients }
 		for range mine(writes) {
-			w.At(w.moment(w.ask), func() { c.queue(c.write) })
+			w.at(w.moment(w.ask), func() { c.queue(c.write) })
 		}
 		for range mine(reads) {
-			w.At(w.moment(w.ask), func() { c.queue(c.read) })
+			w.at(w.moment(w.ask), func() { c.queue(c.read) })
 		}
 		for range mine(load.Names) {
-			w.At(w.moment(w.naming), func() { c.queue(c.name) })
+			w.at(w.moment(w.naming), func() { c.queue(c.name) })
 		}
 		for range mine(load.Dear) {
-			w.At(w.moment(w.dear), func() { c.queue(c.dear) })
+			w.at(w.moment(w.dear), func() { c.queue(c.dear) })
 		}
 		c.programming(mine(load.Programs))
 		// Now and then a client goes to another node.
 		if w.ask.IntN(2) == 0 {
-			w.At(w.moment(w.ask), func() { c.at = hosts[w.ask.IntN(len(hosts))] })
+			w.at(w.moment(w.ask), func() { c.at = hosts[w.ask.IntN(len(hosts))] })
 		}
 	}
 }
@@ -119,10 +119,10 @@ func (c *client) begin() (end func()) {
 		if len(c.later) > 0 {
 			next := c.later[0]
 			c.later = c.later[1:]
-			c.w.At(time.Millisecond, func() { c.queue(next) })
+			c.w.at(time.Millisecond, func() { c.queue(next) })
 		}
 	}
-	c.w.At(2*c.w.Scenario.Load.Give, end)
+	c.w.at(2*c.w.Scenario.Load.Give, end)
 	return end
 }
 
@@ -184,7 +184,7 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 		case !open: // the client asks again
 		case r.Refused == nil && handedOn(r.Outcome):
 			open = false
-			w.At(time.Millisecond, func() { c.follow(at, d, m, end) })
+			w.at(time.Millisecond, func() { c.follow(at, d, m, end) })
 		case r.Refused == nil:
 			open = false
 			at.world.watch.answered(at, d, r)
@@ -213,7 +213,7 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 		chance = w.naming
 	}
 	again := chance.IntN(3) == 0
-	w.At(w.Scenario.Load.Give, func() {
+	w.at(w.Scenario.Load.Give, func() {
 		if open && try == 0 && again && w.firing {
 			open = false
 			c.submit(at, d, m, 1, end)
@@ -258,7 +258,7 @@ func (c *client) look(at *Node, d *deed, end func()) {
 			return
 		}
 		if at.gave(d.key) {
-			w.At(time.Millisecond, func() { c.look(at.part(d.key), d, end) })
+			w.at(time.Millisecond, func() { c.look(at.part(d.key), d, end) })
 			return
 		}
 		end()

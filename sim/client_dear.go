@@ -31,7 +31,7 @@ func (c *client) dear() {
 
 // put writes a value under a key, with other operations before it; then gets the outcome, if there is one.
 func (c *client) put(key, value string, with []scope.Op, then func(scope.Outcome)) {
-	c.w.At(time.Millisecond, func() {
+	c.w.at(time.Millisecond, func() {
 		c.queue(func() {
 			d := &deed{client: c.id, kind: "write", key: key, value: value, learn: then}
 			put := scope.Op{Kind: scope.OpPut, Key: []byte(key), Value: []byte(value)}

@@ -21,7 +21,7 @@ func startedWrong(t *testing.T, seed uint64, by time.Duration) *World {
 
 // restart starts a node anew with a clock that is off.
 func (n *Node) restart(by time.Duration) {
-	n.Crash(0)
+	n.crash(0)
 	n.clock.set(n.world.now, by, 0)
 	n.Up()
 }
@@ -72,7 +72,7 @@ func TestClockAnHourOffHarmsItsAnchorAlone(t *testing.T) {
 			if took := w.writes(t, "after", count, w.Nodes...); took > 2*time.Second {
 				t.Errorf("%v, seed %d: %d writes took %v after its clock was right", by, seed, count, took)
 			}
-			w.Nodes[2].Crash(0) // now its vote is needed
+			w.Nodes[2].crash(0) // now its vote is needed
 			w.writes(t, "needed", 5, w.Nodes[0], w.Nodes[1], off)
 			if len(w.watch.broken) > 0 {
 				t.Errorf("%v, seed %d: %v", by, seed, w.watch.broken)
@@ -92,7 +92,7 @@ func TestClockAMinuteAheadStillVotes(t *testing.T) {
 		if ahead := w.Nodes[0].Status().Head.Time.Sub(w.now); ahead > 500*time.Millisecond {
 			t.Errorf("%v: the newest block is %v ahead of the clocks of those who are right", by, ahead)
 		}
-		w.Nodes[2].Crash(0)
+		w.Nodes[2].crash(0)
 		var r machine.Reply
 		w.Nodes[0].submit("/a", &r)
 		votes := w.Run(30*time.Second, func() bool { return r.Outcome != nil })

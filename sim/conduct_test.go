@@ -15,7 +15,7 @@ func deceived(t *testing.T, s scenario.Scenario, invariant int, at time.Duration
 	t.Helper()
 	w := newWorld(t, s)
 	w.startClients()
-	w.At(at, func() { deceive(w) })
+	w.at(at, func() { deceive(w) })
 	w.Run(w.Scenario.Stop, nil)
 	if broken := w.watch.broken; len(broken) == 0 || broken[0].Invariant != scenario.Invariants[invariant].Name {
 		t.Errorf("broken: %v", broken)

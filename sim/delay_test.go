@@ -66,7 +66,7 @@ func TestClockWaitsUntilItShows(t *testing.T) {
 	for _, drift := range []int64{-50_000, -1, 0, 1, 50_000} {
 		for _, offset := range []time.Duration{-time.Hour, 0, 2 * time.Second} {
 			c := clock{}
-			now := Start.Add(time.Minute)
+			now := start.Add(time.Minute)
 			c.set(now, offset, drift)
 			until := c.read(now).Add(10 * time.Second)
 			steps := 0

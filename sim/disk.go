@@ -43,7 +43,7 @@ func (n *Node) finishLater(fx machine.Effects) {
 	life := n.life
 	n.busy = true
 	wait := max(n.disk.slow, time.Millisecond) // the disk is fast again while the process is paused: time must go on
-	n.world.At(wait, func() {
+	n.world.at(wait, func() {
 		if n.life != life || n.machine == nil {
 			return
 		}

@@ -31,7 +31,7 @@ func (n *Node) wakeEarly() {
 		return
 	}
 	life, steps := n.life, n.steps
-	w.At(1+time.Duration(w.early.Int64N(int64(most-1))), func() {
+	w.at(1+time.Duration(w.early.Int64N(int64(most-1))), func() {
 		if n.life != life || n.steps != steps || n.machine == nil || n.busy || n.paused || n.alarm != 0 && n.local() >= n.alarm {
 			return
 		}

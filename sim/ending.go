@@ -118,7 +118,7 @@ func (x *pauses) final(w *World, note machine.Finalized) {
 func (x *watch) waiting() (since aweigh.Instant, waits bool) {
 	patience := 2 * x.w.Scenario.Load.Give
 	for _, d := range x.undecided {
-		if at := Start.Add(d.begin); x.w.now.Sub(at) < patience && (!waits || at < since) {
+		if at := start.Add(d.begin); x.w.now.Sub(at) < patience && (!waits || at < since) {
 			since, waits = at, true
 		}
 	}

@@ -113,7 +113,7 @@ func (x *watch) lacks() string {
 		switch {
 		case p.fate != 0:
 		case w.now > p.deadline.Add(-soon):
-			return fmt.Sprintf("motion %s is open, with a deadline at %v", p.id.Short(), p.deadline.Sub(Start))
+			return fmt.Sprintf("motion %s is open, with a deadline at %v", p.id.Short(), p.deadline.Sub(start))
 		case x.decided(p):
 			return fmt.Sprintf("motion %s is open, and honest voters have decided it", p.id.Short())
 		}

@@ -23,10 +23,10 @@ func (w *World) scheduleFaults() {
 			w.atEnds(f)
 			continue
 		}
-		w.At(f.At, func() {
+		w.at(f.At, func() {
 			w.say("fault %s begins", f.Kind)
 			end := w.begin(f, until-f.At)
-			w.At(until-f.At, func() {
+			w.at(until-f.At, func() {
 				w.say("fault %s ends", f.Kind)
 				end()
 			})
@@ -50,10 +50,10 @@ func (w *World) atEnds(f scenario.Fault) {
 			return
 		}
 		on = true
-		w.At(0, func() {
+		w.at(0, func() {
 			w.say("fault %s begins, during the %s", f.Kind, f.During)
 			end := w.begin(f, lasts)
-			w.At(lasts, func() {
+			w.at(lasts, func() {
 				on = false
 				end()
 			})
@@ -153,7 +153,7 @@ func (w *World) sever(f scenario.Fault, nodes []*Node) (end func()) {
 	each(func(n *Node) {
 		w.log(n, "cut", "by %s", f.Kind)
 		w.wires.part(n)
-		w.At(0, n.probe)
+		w.at(0, n.probe)
 	})
 	return func() {
 		for _, c := range cut {
@@ -162,7 +162,7 @@ func (w *World) sever(f scenario.Fault, nodes []*Node) (end func()) {
 		each(func(n *Node) {
 			w.log(n, "joined", "after %s", f.Kind)
 			w.wires.meet(n)
-			w.At(0, n.probe)
+			w.at(0, n.probe)
 		})
 	}
 }
@@ -171,7 +171,7 @@ func (w *World) clogged(nodes []*Node) (end func()) {
 	for _, n := range nodes {
 		w.log(n, "cut", "clogged")
 		w.wires.clog(n, true)
-		w.At(0, n.probe)
+		w.at(0, n.probe)
 	}
 	return func() {
 		for _, n := range nodes {
@@ -197,10 +197,10 @@ func (w *World) swizzle(nodes []*Node, lasts time.Duration) (end func()) {
 		}
 	}
 	for _, i := range w.chance.Perm(len(nodes)) {
-		w.At(time.Duration(w.chance.Int64N(int64(lasts/2)+1)), func() { set(nodes[i], true) })
+		w.at(time.Duration(w.chance.Int64N(int64(lasts/2)+1)), func() { set(nodes[i], true) })
 	}
 	for _, i := range w.chance.Perm(len(nodes)) {
-		w.At(lasts/2+time.Duration(w.chance.Int64N(int64(lasts/2)+1)), func() { set(nodes[i], false) })
+		w.at(lasts/2+time.Duration(w.chance.Int64N(int64(lasts/2)+1)), func() { set(nodes[i], false) })
 	}
 	return func() {
 		for _, n := range nodes {
@@ -231,8 +231,8 @@ func (w *World) churn(nodes []*Node, lasts time.Duration, times int) (end func()
 	for range times {
 		n := nodes[w.chance.IntN(len(nodes))]
 		at := time.Duration(w.chance.Int64N(int64(lasts) + 1))
-		w.At(at, func() { n.Crash(w.chance.IntN(n.Disk.Unsynced() + 1)) })
-		w.At(at+time.Duration(w.chance.Int64N(int64(lasts)/4+1)), n.Up)
+		w.at(at, func() { n.crash(w.chance.IntN(n.Disk.Unsynced() + 1)) })
+		w.at(at+time.Duration(w.chance.Int64N(int64(lasts)/4+1)), n.Up)
 	}
 	return func() { up(nodes) }
 }
@@ -279,7 +279,7 @@ func (w *World) ahead(f scenario.Fault, nodes []*Node) (end func()) {
 		for _, n := range nodes {
 			if n.liar == nil {
 				w.log(n, "clock", "ahead by %v after a restart", by)
-				n.Crash(n.Disk.Unsynced())
+				n.crash(n.Disk.Unsynced())
 				n.clock.set(w.now, by, 0)
 				n.Up()
 			}
@@ -305,7 +305,7 @@ func (w *World) crashAtStep(chance int64) {
 				return false
 			}
 			down += weight
-			w.At(time.Duration(w.chance.Int64N(int64(2*time.Second))), func() {
+			w.at(time.Duration(w.chance.Int64N(int64(2*time.Second))), func() {
 				down -= weight
 				n.Up()
 			})

@@ -67,7 +67,7 @@ func (w *World) diskFault(f scenario.Fault, nodes []*Node) (end func()) {
 		w.log(n, "disk", "%s", f.Kind)
 		switch f.Kind {
 		case "crash":
-			n.Crash(keep(n))
+			n.crash(keep(n))
 		case "rollback":
 			old[n] = n.Disk.Clone()
 			old[n].Crash(0)
@@ -95,17 +95,17 @@ func (w *World) diskFault(f scenario.Fault, nodes []*Node) (end func()) {
 			case "slow":
 				n.disk.slow = 0
 			case "rollback":
-				n.Crash(0)
+				n.crash(0)
 				n.Disk = old[n]
 			case "forgetful":
-				n.Crash(0)
+				n.crash(0)
 				n.disk.forgetful = false
 			case "torn":
 				n.disk.torn, n.spoiled = true, true
-				n.Crash(w.disks.IntN(n.Disk.Unsynced() + 1))
+				n.crash(w.disks.IntN(n.Disk.Unsynced() + 1))
 				n.disk.forgetful, n.disk.torn = false, false
 			case "corrupt", "misdirect", "lose":
-				n.Crash(n.Disk.Unsynced()) // what it has not read yet, it reads at the start
+				n.crash(n.Disk.Unsynced()) // what it has not read yet, it reads at the start
 			case "readfail", "syncfail":
 				n.Disk.FailNext(store.FaultRead, nil) // if it came to nothing
 				n.Disk.FailNext(store.FaultSync, nil)

@@ -20,14 +20,14 @@ const askAgain = time.Second
 func (w *World) government() {
 	for _, m := range w.Scenario.Govern {
 		if m.Kind == "delegate" {
-			w.At(m.At, func() { w.delegate(m) })
+			w.at(m.At, func() { w.delegate(m) })
 			continue
 		}
 		if m.Kind == "revoke" {
-			w.At(m.At, func() { w.revoke(m) })
+			w.at(m.At, func() { w.revoke(m) })
 			continue
 		}
-		w.At(m.At, func() {
+		w.at(m.At, func() {
 			w.say("%s of n%d is asked for", m.Kind, m.Node)
 			w.carry(w.decision(m), w.approvers(m))
 		})
@@ -122,7 +122,7 @@ func (n *Node) approve(d scope.Decision) {
 				}
 			})
 		}
-		w.At(askAgain, ask)
+		w.at(askAgain, ask)
 	}
 	ask()
 }

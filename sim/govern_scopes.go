@@ -33,7 +33,7 @@ func (w *World) delegate(m scenario.Motion) {
 	}
 	w.say("a scope for %q is asked for", m.Prefix)
 	from.carry(scope.Decision{Kind: scope.Delegate, Child: w.descendant(m)}, by)
-	w.At(delegateAgain, func() { w.delegate(m) })
+	w.at(delegateAgain, func() { w.delegate(m) })
 }
 
 // descendant is the scope that a motion founds.

@@ -32,10 +32,10 @@ func (w *World) delays(f scenario.Fault, nodes []*Node, lasts time.Duration) (en
 	}
 	w.wires.late = append(w.wires.late, x)
 	for i := int64(0); i < f.Rate && len(nodes) > 0; i++ {
-		w.At(time.Duration(w.chance.Int64N(int64(lasts)+1)), func() {
+		w.at(time.Duration(w.chance.Int64N(int64(lasts)+1)), func() {
 			n := nodes[w.chance.IntN(len(nodes))]
 			n.restartAndRead()
-			w.At(f.By/2, n.restartAndRead)
+			w.at(f.By/2, n.restartAndRead)
 		})
 	}
 	return func() {
@@ -50,7 +50,7 @@ func (w *World) delays(f scenario.Fault, nodes []*Node, lasts time.Duration) (en
 // their way.
 func (n *Node) restartAndRead() {
 	if n.world.firing && n.machine != nil {
-		n.Crash(n.Disk.Unsynced())
+		n.crash(n.Disk.Unsynced())
 		n.Up()
 		n.readNow()
 	}

@@ -79,7 +79,7 @@ func TestLeasesSurviveRestartsAndHalts(t *testing.T) {
 	w.Nodes[0].lease(t, "grant", scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{7}, TTL: 10})
 	w.putLeased(t, w.Nodes[1], "/leased", 7)
 	for _, n := range w.Nodes {
-		n.Crash(0)
+		n.crash(0)
 	}
 	w.Run(time.Minute, nil)
 	back := w.Now()
@@ -98,7 +98,7 @@ func TestLeasesSurviveRestartsAndHalts(t *testing.T) {
 	}
 	kept := w.Now()
 	w.Run(kept+9*time.Second-w.Now(), nil)
-	w.Nodes[3].Crash(0) // one may be away
+	w.Nodes[3].crash(0) // one may be away
 	if _, ok := w.Nodes[0].get("/leased"); !ok {
 		t.Fatal("the key is gone although its lease was kept alive")
 	}

@@ -129,7 +129,7 @@ func (w *World) arrive(e event) {
 		w.say("%s < %s %s", to, from, describe(e.frame))
 	}
 	if w.marks.most > 0 {
-		w.mark(Mark{Node: to.number(), From: from.number(), Sent: e.sent.Sub(Start), Kind: "message", Text: describe(e.frame)})
+		w.mark(Mark{Node: to.number(), From: from.number(), Sent: e.sent.Sub(start), Kind: "message", Text: describe(e.frame)})
 	}
 	w.watch.heard(from, to, e.frame)
 	reminds, epoch, life := w.watch.reminds(from, to, e.frame), to.machine.Epoch().Number, to.life

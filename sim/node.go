@@ -160,7 +160,7 @@ func (n *Node) Read(done func(machine.Reply)) bool {
 // soon schedules events for this life of the node, at this instant.
 func (n *Node) soon(events ...machine.Event) {
 	life := n.life
-	n.world.At(0, func() {
+	n.world.at(0, func() {
 		if n.life == life && n.machine != nil {
 			n.take(events...)
 		}
@@ -224,7 +224,7 @@ func (n *Node) finish(fx machine.Effects) {
 		if n.boundary > 1 && fx.Sync && len(fx.Send) > 0 {
 			w.watch.reach("crash before send")
 		}
-		n.Crash(w.chance.IntN(n.Disk.Unsynced() + 1))
+		n.crash(w.chance.IntN(n.Disk.Unsynced() + 1))
 	case err != nil:
 		n.fail(err)
 	default:
@@ -275,7 +275,7 @@ func (n *Node) caught() {
 	n.gone = n.liar == nil
 	n.down(n.Disk.Unsynced())
 	if n.liar != nil {
-		n.world.At(time.Second, n.Up)
+		n.world.at(time.Second, n.Up)
 	}
 }
 
@@ -316,7 +316,7 @@ func (n *Node) rearm() {
 		return
 	}
 	life, until := n.life, n.alarm
-	n.world.At(n.clock.wait(n.world.now, until), func() {
+	n.world.at(n.clock.wait(n.world.now, until), func() {
 		switch {
 		case n.life != life || n.machine == nil || n.alarm != until:
 		case n.local() < until:

@@ -20,7 +20,7 @@ const probeAtRandom = 4
 // probing schedules the probes at random times.
 func (w *World) probing() {
 	for range w.Scenario.Load.Probes / probeAtRandom {
-		w.At(w.moment(w.probes.rand), func() {
+		w.at(w.moment(w.probes.rand), func() {
 			c := w.scopes[w.probes.rand.IntN(len(w.scopes))]
 			c.Nodes[w.probes.rand.IntN(len(c.Nodes))].probe()
 		})

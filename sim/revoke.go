@@ -18,7 +18,7 @@ func (w *World) revoke(m scenario.Motion) {
 	}
 	c := w.governing(m.Prefix)
 	if string(c.Genesis.Prefix()) != m.Prefix {
-		w.At(delegateAgain, func() { w.revoke(m) }) // not founded yet
+		w.at(delegateAgain, func() { w.revoke(m) }) // not founded yet
 		return
 	}
 	if m.Mode == "" {
@@ -32,7 +32,7 @@ func (w *World) revoke(m scenario.Motion) {
 	}
 	w.say("others shall govern %q, it is asked", m.Prefix)
 	above.carry(scope.Decision{Kind: scope.Revoke, Child: child}, above.sitting())
-	w.At(delegateAgain, func() { w.revoke(m) })
+	w.at(delegateAgain, func() { w.revoke(m) })
 }
 
 // above is the world of the scope that delegated to this one.

@@ -33,5 +33,5 @@ func (w *World) calm(at time.Duration) time.Duration {
 	return 0
 }
 
-// AtBusy is At, but waits for the next burst if there is none then.
-func (w *World) AtBusy(after time.Duration, do func()) { w.At(after+w.calm(w.Now()+after), do) }
+// atBusy is At, but waits for the next burst if there is none then.
+func (w *World) atBusy(after time.Duration, do func()) { w.at(after+w.calm(w.Now()+after), do) }

@@ -140,7 +140,7 @@ func (x *healChecks) ask(n *Node) {
 			delete(x.open, n)
 		}
 	})
-	w.At(wishAgain, func() {
+	w.at(wishAgain, func() {
 		if x.open[n] {
 			x.ask(n)
 		}
@@ -233,7 +233,7 @@ func (w *World) progress() Progress {
 func (w *World) result(healed Healing) *Result {
 	x := &w.watch
 	r := &Result{
-		Scenario: w.Scenario, Trace: w.TraceHash(), Events: w.events, Virtual: w.Now(),
+		Scenario: w.Scenario, Trace: w.traceHash(), Events: w.events, Virtual: w.Now(),
 		Verdicts: x.verdicts, Broken: x.broken, Healed: healed,
 		Attacks: counts(x.attacks), Refused: counts(x.refusal), Proven: slices.Sorted(maps.Keys(x.proven)),
 		Faulty: x.faulty, Budget: x.budget, Total: x.total,

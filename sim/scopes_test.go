@@ -123,7 +123,7 @@ func handedOver(t *testing.T, before func(*World)) (w, child *World) {
 	})
 	w.startClients()
 	w.government()
-	w.At(time.Second, func() { before(w) })
+	w.at(time.Second, func() { before(w) })
 	w.Run(w.Scenario.Stop, nil)
 	if len(w.scopes) != 2 {
 		t.Fatal("no scope was founded")

@@ -56,8 +56,8 @@ func (x *script) restart(n *Node, after time.Duration) {
 	}
 	x.down += weight
 	x.dead++
-	w.At(0, func() { n.Crash(n.Disk.Unsynced() / 2) })
-	w.At(after, func() {
+	w.at(0, func() { n.crash(n.Disk.Unsynced() / 2) })
+	w.at(after, func() {
 		x.down -= weight
 		x.dead--
 		n.Up()

@@ -44,9 +44,9 @@ func TestNetworksThatDoNotRestAreSeen(t *testing.T) {
 		var again func()
 		again = func() {
 			w.Nodes[0].Send(machine.Packet{To: w.Nodes[1].Peer, Frame: machine.Frame(machine.CatchUp{From: 1 << 40})})
-			w.At(every, again)
+			w.at(every, again)
 		}
-		w.At(every, again)
+		w.at(every, again)
 		err := w.rest(func(within time.Duration, done func() bool) error {
 			w.Run(within, done)
 			return nil

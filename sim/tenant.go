@@ -26,7 +26,7 @@ type leaseClient struct {
 func (w *World) tenants(hosts []*Node) {
 	for i := range w.Scenario.Load.Leases {
 		t := &leaseClient{w: w, id: int64(i + 1), ttl: scope.MinLeaseTTL + w.ask.Int64N(3), at: hosts[i%len(hosts)]}
-		w.At(w.moment(w.ask), t.grant)
+		w.at(w.moment(w.ask), t.grant)
 	}
 }
 
@@ -87,14 +87,14 @@ func (t *leaseClient) later() {
 	w := t.w
 	wait := time.Duration(t.ttl) * time.Second / 3
 	if w.ask.IntN(4) == 0 { // the lease will be over
-		w.AtBusy(3*wait+time.Duration(w.ask.Int64N(int64(2*time.Second))), t.grant)
+		w.atBusy(3*wait+time.Duration(w.ask.Int64N(int64(2*time.Second))), t.grant)
 		return
 	}
 	if guarded(&w.Scenario) && w.ask.IntN(3) == 0 {
-		w.AtBusy(wait, t.revoke)
+		w.atBusy(wait, t.revoke)
 		return
 	}
-	w.AtBusy(wait, func() {
+	w.atBusy(wait, func() {
 		if !w.firing {
 			return
 		}
@@ -107,6 +107,6 @@ func (t *leaseClient) later() {
 func (t *leaseClient) revoke() {
 	if t.w.firing {
 		t.ask(scope.Lease, scope.LeaseRequest{Kind: scope.LeaseRevoke, IDs: []int64{t.id}}, nil)
-		t.w.AtBusy(time.Duration(t.w.ask.Int64N(int64(4*time.Second))), t.grant)
+		t.w.atBusy(time.Duration(t.w.ask.Int64N(int64(4*time.Second))), t.grant)
 	}
 }

@@ -34,7 +34,7 @@ func TestTimeAheadHoldsNothingUp(t *testing.T) {
 				if took := w.writes(t, "right", 20, w.Nodes...); took > 10*time.Second {
 					t.Errorf("%s, seed %d: 20 writes took %v", mode, seed, took)
 				}
-				w.Nodes[3].Crash(0) // all others are needed
+				w.Nodes[3].crash(0) // all others are needed
 				w.writes(t, "needed", 5, w.Nodes[:3]...)
 				if len(w.watch.broken) > 0 {
 					t.Errorf("%s, seed %d: %v", mode, seed, w.watch.broken)

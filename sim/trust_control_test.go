@@ -137,7 +137,7 @@ func TestTrustInvariantsCanBreak(t *testing.T) {
 func TestContentAfterTheEndIsSeen(t *testing.T) {
 	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}})
 	for i := range 20 {
-		w.At(time.Duration(i)*50*time.Millisecond, func() { w.Nodes[i%4].submit(string(rune('a'+i)), new(machine.Reply)) })
+		w.at(time.Duration(i)*50*time.Millisecond, func() { w.Nodes[i%4].submit(string(rune('a'+i)), new(machine.Reply)) })
 	}
 	w.Run(500*time.Millisecond, nil)
 	if v := w.watch.verdicts[Ending]; v.Broken > 0 || v.Checks > 0 {

@@ -64,7 +64,7 @@ func (w *World) visitation(hosts []*Node) {
 	}
 	for i := range load.Visits {
 		v := all[i%len(all)]
-		w.At(w.moment(v.rand), v.visit)
+		w.at(w.moment(v.rand), v.visit)
 	}
 }
 
@@ -111,7 +111,7 @@ func (e errand) begin() {
 		end()
 		done(f, a, cached)
 	}
-	e.w.At(e.until.Sub(e.w.now), end)
+	e.w.at(e.until.Sub(e.w.now), end)
 	e.run()
 }
 
@@ -153,7 +153,7 @@ func (v *visitor) learn(f *referral.Scope, e errand) {
 		if err != nil { // no node can prove it yet
 			wait = 50 * time.Millisecond
 		}
-		v.w.At(wait, e.run)
+		v.w.at(wait, e.run)
 	})
 }
 
@@ -227,7 +227,7 @@ func (v *visitor) glance(key string) {
 		v.w.visited(v, f, &a, key)
 		v.w.truth(v, f, key, kv, a.Revision)
 		if v.rand.IntN(2) == 0 && v.w.firing {
-			v.w.At(time.Duration(v.rand.Int64N(int64(2*time.Second))), func() { v.glance(key) })
+			v.w.at(time.Duration(v.rand.Int64N(int64(2*time.Second))), func() { v.glance(key) })
 		}
 	}}.begin()
 }

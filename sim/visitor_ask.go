@@ -52,11 +52,11 @@ func (v *visitor) inquire(f *referral.Scope, ask referral.Question, until aweigh
 		if !over {
 			q.Hedge()
 			step()
-			w.At(referral.HedgeAfter, hedge)
+			w.at(referral.HedgeAfter, hedge)
 		}
 	}
-	w.At(referral.HedgeAfter, hedge)
-	w.At(until.Sub(w.now), func() {
+	w.at(referral.HedgeAfter, hedge)
+	w.at(until.Sub(w.now), func() {
 		q.GiveUp(errGiveUp)
 		step()
 	})
@@ -107,7 +107,7 @@ func (v *visitor) travel(with *Node, do func()) {
 	if w.firing && l.loss > 0 && v.rand.Int64N(million) < l.loss {
 		return
 	}
-	w.At(l.model.delay(v.rand, v.beside, with.number()), func() {
+	w.at(l.model.delay(v.rand, v.beside, with.number()), func() {
 		here, there := v.beside, with.root().Index
 		if l.cut[pair{here, there}] == 0 && l.cut[pair{there, here}] == 0 && l.clogged[here] == 0 && l.clogged[there] == 0 {
 			do()

@@ -335,7 +335,7 @@ func (x *watch) noted(n *Node, note machine.Note) {
 		if !n.excused() {
 			x.reach("catch up")
 		}
-		w.At(0, n.probe)
+		w.at(0, n.probe)
 	case machine.Dropped:
 		w.log(n, "dropped", "%s", note.Why)
 		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() && note.Class.Blame() && !from[0].excused() && !from[0].crosses {
@@ -374,7 +374,7 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 		if w.firing && w.harassed() {
 			x.reach("epoch change under fire")
 		}
-		w.At(0, w.probeLagging)
+		w.at(0, w.probeLagging)
 		x.standing.enter(w, n, e)
 		x.ending.began(w)
 		x.pauses.began(w)

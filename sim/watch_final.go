@@ -44,7 +44,7 @@ func (x *watch) finalized(n *Node, note machine.Finalized) {
 		return
 	}
 	x.genuine(n, note.Height)
-	w.At(0, w.probeLagging)
+	w.at(0, w.probeLagging)
 	x.follow(n, note.Height)
 	x.conducted(n, note.Height)
 	x.time.final(w, n, note.Height)

@@ -91,9 +91,9 @@ type streams struct {
 	early    *rand.Rand // when machines are woken before their alarms
 }
 
-// Start is the instant at which every world begins: shortly before the end of a minute, for receipts of void mutations
+// start is the instant at which every world begins: shortly before the end of a minute, for receipts of void mutations
 // are forgotten by the minute.
-var Start = aweigh.InstantOf(time.Date(2026, 1, 1, 0, 0, 58, 0, time.UTC))
+var start = aweigh.InstantOf(time.Date(2026, 1, 1, 0, 0, 58, 0, time.UTC))
 
 // NewWorld makes the world of a scenario, with all nodes up and connected.
 // Errors wrap scenario.ErrInvalid.
@@ -104,7 +104,7 @@ func NewWorld(s scenario.Scenario, o Options) (*World, error) {
 	}
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
 	w := &World{byPeer: make(map[machine.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
-		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int), bounds: scopeBounds(&s.Bounds),
+		Scenario: s, now: start, anchors: make(map[aweigh.AnchorID]int), bounds: scopeBounds(&s.Bounds),
 		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12), early: stream(22)},
 		trace:   sha256.New(), text: o.Trace, firing: true, made: newSignatures(),
 	}}
@@ -208,7 +208,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 		policy.Rules.Finalize = quorum.Rule{Num: uint64(n.Finalize), Den: million}
 	}
 	w.rules = policy.Rules
-	if w.Genesis, err = machine.NewGenesis("sim", Start, policy, founders...); err != nil {
+	if w.Genesis, err = machine.NewGenesis("sim", start, policy, founders...); err != nil {
 		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
 	}
 	if w.network, err = machine.NewNetwork(w.Genesis, memory.Verify); err != nil {
@@ -257,16 +257,16 @@ func (w *World) weight(n *Node) uint64 {
 }
 
 // Now is the virtual time since Start.
-func (w *World) Now() time.Duration { return w.now.Sub(Start) }
+func (w *World) Now() time.Duration { return w.now.Sub(start) }
 
 // Events is how many events have happened.
 func (w *World) Events() uint64 { return w.events }
 
-// TraceHash names all that has happened.
-func (w *World) TraceHash() aweigh.Hash { return aweigh.Hash(w.trace.Sum(nil)) }
+// traceHash names all that has happened.
+func (w *World) traceHash() aweigh.Hash { return aweigh.Hash(w.trace.Sum(nil)) }
 
-// At calls do after a delay.
-func (w *World) At(after time.Duration, do func()) {
+// at calls do after a delay.
+func (w *World) at(after time.Duration, do func()) {
 	w.push(event{at: w.now.Add(max(0, after)), do: do})
 }
 

@@ -212,11 +212,11 @@ func TestNoQuorumNoCommit(t *testing.T) {
 // final. The network waits for the quarter without piling up blocks.
 func TestBlocksThatCannotBecomeFinalAreFew(t *testing.T) {
 	w := newWorld(t, scenario.Scenario{Seed: 5, Network: scenario.Network{Anchors: 4, Finalize: 900_000}})
-	w.Nodes[3].Crash(0)
+	w.Nodes[3].crash(0)
 	var first machine.Reply
 	w.Nodes[0].submit("/a", &first)
 	for i := range 100 {
-		w.At(time.Duration(i)*100*time.Millisecond, func() { w.Nodes[i%3].submit(fmt.Sprint("/b", i), new(machine.Reply)) })
+		w.at(time.Duration(i)*100*time.Millisecond, func() { w.Nodes[i%3].submit(fmt.Sprint("/b", i), new(machine.Reply)) })
 	}
 	w.Run(time.Minute, nil)
 	if v := w.Nodes[0].Status().View; w.Nodes[0].Height > 0 || v > 300 {

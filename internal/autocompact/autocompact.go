@@ -30,8 +30,8 @@ type Setting struct {
 	Revisions int64         // the newest ones; 0: no bound by revisions
 }
 
-// IsZero reports whether nothing is compacted.
-func (s Setting) IsZero() bool { return s == Setting{} }
+// isZero reports whether nothing is compacted.
+func (s Setting) isZero() bool { return s == Setting{} }
 
 // ErrSetting is wrapped by errors about settings that make no sense.
 var ErrSetting = errors.New("autocompact: bad setting")
@@ -163,7 +163,7 @@ type Node interface {
 
 // Run proposes compactions until ctx ends. It returns nil then.
 func Run(ctx context.Context, s Setting, n Node, log *slog.Logger) error {
-	if s.IsZero() {
+	if s.isZero() {
 		return nil
 	}
 	c := &compactor{Setting: s}

@@ -92,9 +92,9 @@ var (
 	ErrSigner = errors.New("backup: signed by a node that was not named")
 )
 
-// ReadManifest reads the manifest of a backup, and checks that its node signed it.
+// readManifest reads what a backup says of itself, and checks that its node signed it.
 // Errors wrap ErrBroken, ErrNone, or fs.ErrNotExist if nothing is there.
-func ReadManifest(dir string) (m Manifest, err error) {
+func readManifest(dir string) (m Manifest, err error) {
 	switch info, err := os.Stat(dir); {
 	case err != nil:
 		return m, fmt.Errorf("backup: %w", err)

@@ -46,7 +46,7 @@ type Restored struct {
 // that of ctx. An observer gets settings with which it runs beside the original.
 func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err error) {
 	to, m := k.To, &r.Manifest
-	if *m, err = ReadManifest(from); err != nil {
+	if *m, err = readManifest(from); err != nil {
 		return r, err
 	}
 	if err := k.knows(m); err != nil {

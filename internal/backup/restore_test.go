@@ -63,7 +63,7 @@ func TestBackupsNameTheirNetwork(t *testing.T) {
 	for _, network := range []string{"\x1b[2J\nall is well", "3f1a", strings.Repeat("g", 64)} {
 		from := t.TempDir()
 		signed(t, from, Manifest{Network: network})
-		if _, err := ReadManifest(from); !errors.Is(err, ErrBroken) || strings.ContainsAny(err.Error(), "\x1b\n") {
+		if _, err := readManifest(from); !errors.Is(err, ErrBroken) || strings.ContainsAny(err.Error(), "\x1b\n") {
 			t.Errorf("network %q: %v", network, err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestBackupsThatNameFilesElsewhereAreRefused(t *testing.T) {
 	} {
 		from := t.TempDir()
 		signed(t, from, Manifest{Files: files})
-		if _, err := ReadManifest(from); !errors.Is(err, ErrBroken) {
+		if _, err := readManifest(from); !errors.Is(err, ErrBroken) {
 			t.Errorf("files %v: %v", files, err)
 		}
 	}
@@ -201,7 +201,7 @@ func TestBackupsAreThoseOfTheirNode(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, manifestName), append(raw, ' '), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadManifest(dir); !errors.Is(err, ErrBroken) {
+	if _, err := readManifest(dir); !errors.Is(err, ErrBroken) {
 		t.Errorf("a manifest that was changed: %v", err)
 	}
 }

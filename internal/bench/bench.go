@@ -163,7 +163,7 @@ func Run(ctx context.Context, c Config, progress func(Progress)) (*Result, error
 		if w.done.Load() > 0 {
 			r.Active = max(r.Active, w.last.Sub(start))
 		}
-		r.Latency.Merge(&w.latency)
+		r.Latency.merge(&w.latency)
 		for kind, n := range w.errors {
 			r.Errors[kind] += n
 		}
@@ -260,7 +260,7 @@ func (w *worker) run(ctx, until context.Context) {
 		took := time.Since(start)
 		switch {
 		case err == nil:
-			w.latency.Add(took)
+			w.latency.add(took)
 			w.last = start.Add(took)
 			w.done.Add(1)
 		case ctx.Err() != nil: // the end, no fault of the node

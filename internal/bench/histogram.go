@@ -18,8 +18,8 @@ const (
 	perOctave  = 1 << octaveBits
 )
 
-// Add counts d; one below zero counts as zero.
-func (h *Histogram) Add(d time.Duration) {
+// add counts d; one below zero counts as zero.
+func (h *Histogram) add(d time.Duration) {
 	d = max(d, 0)
 	h.buckets[bucketOf(uint64(d))]++
 	h.count++
@@ -45,8 +45,8 @@ func upper(bucket int) uint64 {
 	return uint64(bucket&(perOctave-1)+perOctave+1)<<shift - 1
 }
 
-// Merge adds what o counted.
-func (h *Histogram) Merge(o *Histogram) {
+// merge adds what o counted.
+func (h *Histogram) merge(o *Histogram) {
 	for i, n := range o.buckets {
 		h.buckets[i] += n
 	}

@@ -15,10 +15,10 @@ func TestQuantilesAreThoseOfTheSortedDurationsUpToABucket(t *testing.T) {
 		durations := rapid.SliceOfN(rapid.Int64Range(0, math.MaxInt64), 1, 200).Draw(t, "durations")
 		var parts [2]Histogram
 		for i, d := range durations {
-			parts[i%2].Add(time.Duration(d))
+			parts[i%2].add(time.Duration(d))
 		}
 		h := parts[0]
-		h.Merge(&parts[1])
+		h.merge(&parts[1])
 		slices.Sort(durations)
 		for _, per := range []int{1, 500, 900, 999, 1000} {
 			want := durations[(len(durations)*per+999)/1000-1]
@@ -42,7 +42,7 @@ func TestEmptyHistogramsHaveNoQuantiles(t *testing.T) {
 
 func TestAddingAllocatesNothing(t *testing.T) {
 	h := new(Histogram)
-	if n := testing.AllocsPerRun(100, func() { h.Add(12345) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { h.add(12345) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -193,16 +193,16 @@ func bindable(listen []string) error {
 // API is the address of the node's API.
 func (d *Daemon) API() string { return d.server.Addr() }
 
-// Health is the address of metrics-listen, "" without one.
-func (d *Daemon) Health() string {
+// healthAddr is the address of metrics-listen, "" without one.
+func (d *Daemon) healthAddr() string {
 	if d.health == nil {
 		return ""
 	}
 	return d.health.Addr()
 }
 
-// Etcd is the address of etcd's API, with the port that was chosen; empty for none.
-func (d *Daemon) Etcd() string {
+// etcdAddr is the address of etcd's API, with the port that was chosen; empty for none.
+func (d *Daemon) etcdAddr() string {
 	if d.etcd == nil {
 		return ""
 	}
@@ -222,7 +222,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.log.Info("this anchor is not in the roster: it follows as an observer until it is admitted", "anchor", a.Short())
 	}
 	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "api", d.API(),
-		"etcd", d.Etcd(), "metrics", d.Health(), "anchor", d.anchor && d.Node.Root().Unseated().IsZero(), "network", d.Node.Root().Genesis().Hash().Short())
+		"etcd", d.etcdAddr(), "metrics", d.healthAddr(), "anchor", d.anchor && d.Node.Root().Unseated().IsZero(), "network", d.Node.Root().Genesis().Hash().Short())
 	group, ctx := errgroup.WithContext(ctx)
 	served := make(chan struct{})
 	group.Go(func() error {

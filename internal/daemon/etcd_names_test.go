@@ -81,7 +81,7 @@ func TestEtcdsNamesMeanWhatTheyMeanInEtcd(t *testing.T) {
 	for _, x := range r.on {
 		until(t, x.API(), "/readyz", http.StatusOK)
 	}
-	conn, err := grpc.NewClient(d.Etcd(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(d.etcdAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -275,7 +275,7 @@ func TestWhatHappenedIsCounted(t *testing.T) {
 	}
 	defer v.Close()
 
-	for _, address := range []string{d.API(), d.Health()} {
+	for _, address := range []string{d.API(), d.healthAddr()} {
 		m := scrape(t, address)
 		for _, c := range []struct {
 			name     string
@@ -343,7 +343,7 @@ func TestHealthFollowsTheQuorumOnlyWhereItShould(t *testing.T) {
 	for i := range 3 {
 		r.down(i)
 	}
-	for _, address := range []string{d.API(), d.Health()} {
+	for _, address := range []string{d.API(), d.healthAddr()} {
 		body := until(t, address, "/readyz", http.StatusServiceUnavailable,
 			"[-]quorum failed", "[-]reads failed", "missing: anchor (away), bnchor (away), cnchor (away)")
 		if strings.Contains(body, "[+]") || strings.Contains(body, "[-]store") {
@@ -353,7 +353,7 @@ func TestHealthFollowsTheQuorumOnlyWhereItShould(t *testing.T) {
 			t.Errorf("livez depends on the others: %d\n%s", code, body)
 		}
 	}
-	m := scrape(t, d.Health())
+	m := scrape(t, d.healthAddr())
 	if got, want := value(t, m, "aweigh_anchor_failures_left"), -1.0; got != want {
 		t.Errorf("failures left: %v", got)
 	}
@@ -400,11 +400,11 @@ func TestHealthAloneIsAloneOnItsAddress(t *testing.T) {
 		}
 	}()
 	for _, path := range []string{"/", "/health", "/aweigh.v1.Node/Status", "/debug/pprof/"} {
-		if code, _ := get(t, d.Health(), path); code != http.StatusNotFound {
+		if code, _ := get(t, d.healthAddr(), path); code != http.StatusNotFound {
 			t.Errorf("%s answers %d on the address of metrics", path, code)
 		}
 	}
-	until(t, d.Health(), "/readyz", http.StatusOK)
+	until(t, d.healthAddr(), "/readyz", http.StatusOK)
 	if code, _ := get(t, d.API(), "/health"); code != http.StatusNoContent {
 		t.Errorf("/health answers %d", code)
 	}

@@ -50,13 +50,13 @@ func (n *Network) Run(ctx context.Context, version string, log *slog.Logger) err
 // LogFile is where the output of a node goes that is a process of its own.
 func (x Node) LogFile() string { return filepath.Join(string(x.Home), "node.log") }
 
-// PIDFile holds the process ID of a node that is a process of its own, while
+// pidFile holds the process ID of a node that is a process of its own, while
 // it runs.
-func (x Node) PIDFile() string { return filepath.Join(string(x.Home), "node.pid") }
+func (x Node) pidFile() string { return filepath.Join(string(x.Home), "node.pid") }
 
 // PID is the number of the node's process, 0 if it has none of its own.
 func (x Node) PID() int {
-	raw, err := os.ReadFile(x.PIDFile())
+	raw, err := os.ReadFile(x.pidFile())
 	if err != nil {
 		return 0
 	}
@@ -118,7 +118,7 @@ func (x Node) run(ctx context.Context, program string, args []string) (err error
 		return err
 	}
 	pid := []byte(strconv.Itoa(cmd.Process.Pid) + "\n")
-	err = errors.Join(os.WriteFile(x.PIDFile(), pid, 0o600), cmd.Wait(), os.Remove(x.PIDFile()))
+	err = errors.Join(os.WriteFile(x.pidFile(), pid, 0o600), cmd.Wait(), os.Remove(x.pidFile()))
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || terminated(cmd)) {
 		return nil
 	}

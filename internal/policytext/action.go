@@ -9,17 +9,17 @@ import (
 	"github.com/aweigh/aweigh/action"
 )
 
-// WriteRule is what ParseRule reads: "write when caller.weight > 0".
-func WriteRule(r action.Rule) string {
+// writeRule is what parseRule reads: "write when caller.weight > 0".
+func writeRule(r action.Rule) string {
 	if r.When == "" {
 		return r.Class.String()
 	}
 	return r.Class.String() + " when " + r.When
 }
 
-// ParseRule reads a policy's rule about a verb. Errors wrap ErrSyntax; scope.Policy.Check
-// checks whether a scope can have it.
-func ParseRule(verb, text string) (r action.Rule, err error) {
+// parseRule reads what a policy says about a verb. Errors wrap ErrSyntax; whether a scope
+// can have it is for scope.Policy.Check to say.
+func parseRule(verb, text string) (r action.Rule, err error) {
 	class, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	r.Verb = verb
 	if r.Class, err = action.ParseClass(class); err != nil {
@@ -48,7 +48,7 @@ func writeActions(b *strings.Builder, t action.Table) {
 	}
 	b.WriteString("actions:\n")
 	for _, r := range t {
-		text := strings.ReplaceAll(scalar(WriteRule(r)), "\n", "\n  ")
+		text := strings.ReplaceAll(scalar(writeRule(r)), "\n", "\n  ")
 		fmt.Fprintf(b, "  %s: %s\n", scalar(r.Verb), text)
 	}
 }
@@ -59,7 +59,7 @@ func actions(n *yaml.Node) (t action.Table, err error) {
 		if value.Kind != yaml.ScalarNode {
 			return fmt.Errorf("%w: line %d: %s is one value, like: write when caller.weight > 0", ErrSyntax, value.Line, verb)
 		}
-		r, err := ParseRule(verb, value.Value)
+		r, err := parseRule(verb, value.Value)
 		if err != nil {
 			return fmt.Errorf("line %d: %w", value.Line, err)
 		}
@@ -73,7 +73,7 @@ func actions(n *yaml.Node) (t action.Table, err error) {
 func diffActions(from, to action.Table) (changes []Change) {
 	show := func(t action.Table, verb string) string {
 		if r, ok := t.Find(verb); ok {
-			return WriteRule(r)
+			return writeRule(r)
 		}
 		return absent
 	}
@@ -86,7 +86,7 @@ func diffActions(from, to action.Table) (changes []Change) {
 	}
 	for _, r := range both {
 		if a, b := show(from, r.Verb), show(to, r.Verb); a != b {
-			changes = append(changes, Change{"actions." + r.Verb, a, b, "what the verb does, and who may use it use it"})
+			changes = append(changes, Change{"actions." + r.Verb, a, b, "what the verb does, and who may use it use it use it"})
 		}
 	}
 	return changes

@@ -21,8 +21,8 @@ long a motion stays open; and approver=NAME,KEY for each key that votes beside t
 
 var matters = []scope.Matter{scope.Changes, scope.Deletions, scope.Policies, scope.Membership}
 
-// WriteApproval is an approval as ParseApproval reads it.
-func WriteApproval(a scope.Approval) string {
+// writeApproval is an approval as ParseApproval reads it.
+func writeApproval(a scope.Approval) string {
 	var words []string
 	if a.Matter != scope.Changes {
 		words = append(words, "of="+a.Matter.String())
@@ -187,7 +187,7 @@ func diffApprovals(from, to []scope.Approval) (changes []Change) {
 	find := func(all []scope.Approval, a *scope.Approval) string {
 		for i := range all {
 			if same(&all[i], a) {
-				return WriteApproval(all[i])
+				return writeApproval(all[i])
 			}
 		}
 		return absent

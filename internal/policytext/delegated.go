@@ -71,10 +71,10 @@ func lostApproval(matter scope.Matter, prefix []byte, now, then *scope.Approval)
 	case now == nil || then != nil && terms(*now) == terms(*then):
 		return ""
 	case then == nil:
-		return fmt.Sprintf("%s below %q need approval now (%s), and would need none", matter, prefix, WriteApproval(*now))
+		return fmt.Sprintf("%s below %q need approval now (%s), and would need none", matter, prefix, writeApproval(*now))
 	}
-	return fmt.Sprintf("%s below %q need approval now (%s), and would need another one: %s", matter, prefix, WriteApproval(*now),
-		WriteApproval(*then))
+	return fmt.Sprintf("%s below %q need approval now (%s), and would need another one: %s", matter, prefix, writeApproval(*now),
+		writeApproval(*then))
 }
 
 // lostDecisions reports which decisions of a scope about itself would need another approval than now, or
@@ -101,7 +101,7 @@ func lostDecisions(own *scope.Policy, child *scope.Child) (all []string) {
 // terms is an approval without its prefix.
 func terms(a scope.Approval) string {
 	a.Prefix = nil
-	return WriteApproval(a)
+	return writeApproval(a)
 }
 
 // lostRule reports what becomes of a rule about a verb below the prefix of a child; empty if it is the same

@@ -94,9 +94,9 @@ func TestEveryLossIsTold(t *testing.T) {
 		}
 		if !slices.ContainsFunc(told, func(text string) bool {
 			of := regexp.MustCompile(`below "([^"]*)"`).FindStringSubmatch(text)
-			return strings.HasPrefix(string(key), of[1]) && strings.Contains(text, WriteApproval(*now))
+			return strings.HasPrefix(string(key), of[1]) && strings.Contains(text, writeApproval(*now))
 		}) {
-			t.Fatalf("of %s (deletion: %v), which needs %s now, is told %q", key, deletion, WriteApproval(*now), told)
+			t.Fatalf("of %s (deletion: %v), which needs %s now, is told %q", key, deletion, writeApproval(*now), told)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func Write(p scope.Policy, head string) string {
 	}
 	b.WriteString("approvals:\n")
 	for _, a := range p.Approvals {
-		fmt.Fprintf(&b, "  - %s\n", scalar(WriteApproval(a)))
+		fmt.Fprintf(&b, "  - %s\n", scalar(writeApproval(a)))
 	}
 	return b.String()
 }
@@ -201,7 +201,7 @@ func (c *Change) apply(p *scope.Policy) error {
 		p.Actions, _ = p.Actions.Without(verb)
 		return nil
 	case isAction:
-		r, err := ParseRule(verb, c.To)
+		r, err := parseRule(verb, c.To)
 		p.Actions = p.Actions.With(r)
 		return err
 	case strings.HasPrefix(c.Field, "approvals of ") && c.To == absent:
@@ -235,10 +235,10 @@ func Fields(p scope.Policy) map[string]string {
 		out[f.name] = f.show(&p)
 	}
 	for _, r := range p.Actions {
-		out["actions."+r.Verb] = WriteRule(r)
+		out["actions."+r.Verb] = writeRule(r)
 	}
 	for i := range p.Approvals {
-		out[fieldOf(&p.Approvals[i])] = WriteApproval(p.Approvals[i])
+		out[fieldOf(&p.Approvals[i])] = writeApproval(p.Approvals[i])
 	}
 	return out
 }

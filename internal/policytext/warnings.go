@@ -12,11 +12,11 @@ import (
 func Warnings(from, to scope.Policy) (all []string) {
 	known := make(map[string]bool)
 	for _, a := range from.Approvals {
-		known[WriteApproval(a)] = true
+		known[writeApproval(a)] = true
 	}
 	for i := range to.Approvals {
 		a := &to.Approvals[i]
-		if known[WriteApproval(*a)] {
+		if known[writeApproval(*a)] {
 			continue
 		}
 		all = append(all, alone(a)...)

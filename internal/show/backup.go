@@ -72,7 +72,7 @@ func (p Printer) Restored(dir, from string, r *backup.Restored) error {
 	if p.Format != JSON {
 		fmt.Fprintf(p.Out, "%s: %s in %s, network %.8s, height %d, as of %s\nsigned by node %s %s\n", Text(dir), Size(m.Size()),
 			Count(len(m.Files), "file"), m.Network, r.Report.Scopes[0].Head.Height, m.Made.Format(time.RFC3339), m.Node, Text(m.Name))
-		p.Audited(r.Report)
+		p.audited(r.Report)
 		_, err := fmt.Fprintf(p.Out, "start it:  aweigh node --data-dir %s\n", Word(dir))
 		return err
 	}
@@ -92,8 +92,8 @@ func (p Printer) Restored(dir, from string, r *backup.Restored) error {
 	return p.JSON(out)
 }
 
-// Audited writes a line for each scope that an audit found to hold.
-func (p Printer) Audited(r *node.AuditReport) {
+// audited writes a line for each scope that an audit found to hold.
+func (p Printer) audited(r *node.AuditReport) {
 	for i := range r.Scopes {
 		s := &r.Scopes[i]
 		name := "root scope"

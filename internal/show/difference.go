@@ -16,9 +16,9 @@ const (
 	mostCompared = 2000
 )
 
-// Difference is the lines of two contents, nil for none, marked with - and + where
+// difference is the lines of two contents, nil for none, marked with - and + where
 // they differ. Content that is not text is named by its length and hash.
-func Difference(before, after []byte) (out []string) {
+func difference(before, after []byte) (out []string) {
 	a, b := contentLines(before), contentLines(after)
 	start := 0
 	for start < len(a) && start < len(b) && a[start] == b[start] {

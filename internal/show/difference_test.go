@@ -31,7 +31,7 @@ func TestDifferencesAreReadable(t *testing.T) {
 		"middle":     {numbers(9, -1), numbers(9, 4), "  … 1 lines as they are|  1|  2|  3|- 4|+ new 4|  5|  6|  7|  … 1 lines as they are"},
 		"binary":     {nil, []byte{0xff}, "+ (1 bytes that are not text, SHA-256 a8100ae6aa1940d0b663bb31cd466142ebbdbd5187131b92d93818987832eb89)"},
 	} {
-		if got := strings.Join(Difference(c.before, c.after), "|"); got != c.want {
+		if got := strings.Join(difference(c.before, c.after), "|"); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -51,7 +51,7 @@ func TestDifferencesShowBothSides(t *testing.T) {
 		}
 		a, b := text(), text()
 		var left, right []string
-		for _, l := range Difference(a, b) {
+		for _, l := range difference(a, b) {
 			if l[0] != '+' {
 				left = append(left, l[2:])
 			}
@@ -63,7 +63,7 @@ func TestDifferencesShowBothSides(t *testing.T) {
 			continue
 		}
 		if strings.Join(left, "\n") != string(a) || strings.Join(right, "\n") != string(b) {
-			t.Fatalf("%q and %q: %q", a, b, Difference(a, b))
+			t.Fatalf("%q and %q: %q", a, b, difference(a, b))
 		}
 	}
 }

@@ -274,7 +274,7 @@ func (p Printer) content(e *scope.Effect) {
 	if before != nil && after != nil && string(before) == string(after) {
 		fmt.Fprintln(p.Out, "    with the value that it has")
 	}
-	for _, l := range Difference(before, after) {
+	for _, l := range difference(before, after) {
 		fmt.Fprintf(p.Out, "    %s\n", l)
 	}
 }
@@ -292,7 +292,7 @@ func (p Printer) operations(ops []scope.Op, indent string) {
 			if op.Lease != 0 {
 				fmt.Fprintf(p.Out, "%s  with lease %x\n", indent, uint64(op.Lease))
 			}
-			for _, l := range Difference(nil, append([]byte{}, op.Value...)) {
+			for _, l := range difference(nil, append([]byte{}, op.Value...)) {
 				fmt.Fprintf(p.Out, "%s  %s\n", indent, l)
 			}
 		case scope.OpTxn:

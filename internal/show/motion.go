@@ -76,7 +76,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
 		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
 		Approve: m.Approve, Reject: m.Reject, Void: m.Void, Total: m.Total, Needed: m.Needed,
-		Heads: m.Heads, HeadsNeeded: m.HeadsNeeded, Missing: Lacking(m), Voters: []voterJSON{},
+		Heads: m.Heads, HeadsNeeded: m.HeadsNeeded, Missing: lacking(m), Voters: []voterJSON{},
 		Effective: m.Effective,
 	}
 	if len(m.Opening) > 0 {
@@ -102,8 +102,8 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	return out
 }
 
-// Lacking reports what an open motion still needs; empty if nothing, or it is closed.
-func Lacking(m *aweighv1.Motion) string {
+// lacking reports what an open motion still needs; empty if nothing, or it is closed.
+func lacking(m *aweighv1.Motion) string {
 	if m.Fate != "open" {
 		return ""
 	}
@@ -220,7 +220,7 @@ func stateOf(m *aweighv1.Motion) string {
 	case m.ApprovedHeight > 0 && stands(m):
 		return approvedIn(m)
 	case m.Fate == "open":
-		if needs := Lacking(m); needs != "" {
+		if needs := lacking(m); needs != "" {
 			return "open: " + needs
 		}
 	}
@@ -296,7 +296,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 	rows = append(rows, []string{"asks", m.Rule}, []string{"state", fateOf(m)})
 	switch {
 	case m.Fate == "open":
-		rows = append(rows, []string{"needs", orNone(Lacking(m))}, []string{"until", instant(m.DeadlineNs) + in(m.DeadlineNs)})
+		rows = append(rows, []string{"needs", orNone(lacking(m))}, []string{"until", instant(m.DeadlineNs) + in(m.DeadlineNs)})
 	case m.ApprovedHeight > 0:
 		rows = append(rows, []string{"turn", approvedIn(m) + "; a later block carries it, after those before it"})
 	case m.Fate == "effective" || m.Fate == "carried" && len(m.Decision) > 0:
@@ -393,7 +393,7 @@ func (p Printer) Pending(r *aweighv1.MotionResponse) error {
 		_, err := fmt.Fprintf(p.Out, "PENDING  motion %s (%s): %s\n", short(m.Id), Line(m.Subject), Line(fateOf(m)))
 		return err
 	}
-	fmt.Fprintf(p.Out, "PENDING  motion %s (%s): it waits for %s\n", short(m.Id), Line(m.Subject), Line(orNone(Lacking(m))))
+	fmt.Fprintf(p.Out, "PENDING  motion %s (%s): it waits for %s\n", short(m.Id), Line(m.Subject), Line(orNone(lacking(m))))
 	fmt.Fprintf(p.Out, "until %s%s\n", instant(m.DeadlineNs), in(m.DeadlineNs))
 	fmt.Fprintf(p.Out, "next:  aweigh motion show %s;  at anchors:  aweigh ballot approve %s\n", short(m.Id), short(m.Id))
 	if slices.ContainsFunc(m.Voters, func(v *aweighv1.Voter) bool { return !v.Anchor && len(v.Ballots) == 0 }) {
@@ -405,7 +405,7 @@ func (p Printer) Pending(r *aweighv1.MotionResponse) error {
 // Progress is how a motion stands, on one line.
 func Progress(m *aweighv1.Motion) string {
 	s := fmt.Sprintf("%s  %s", bar(m, 30), fateOf(m))
-	if l := Lacking(m); l != "" {
+	if l := lacking(m); l != "" {
 		s += ", needs " + l
 	}
 	return s

@@ -52,8 +52,8 @@ func (p Printer) PolicyDiff(diff []policytext.Change, now, after *aweighv1.Trust
 	if err := p.table(rows...); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "\nthen: %s\n", Fewest(after.NextStop, after.NextBreak, int(after.NextSeats)))
-	fmt.Fprintf(p.Out, "now:  %s\n", Fewest(now.NextStop, now.NextBreak, int(now.NextSeats)))
+	fmt.Fprintf(p.Out, "\nthen: %s\n", fewest(after.NextStop, after.NextBreak, int(after.NextSeats)))
+	fmt.Fprintf(p.Out, "now:  %s\n", fewest(now.NextStop, now.NextBreak, int(now.NextSeats)))
 	if after.NextStoppable {
 		fmt.Fprintln(p.Out, "warning: the weight that may fail, or one anchor alone, could then stop this scope (P3)")
 	}

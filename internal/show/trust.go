@@ -66,7 +66,7 @@ func (p Printer) Trust(r *aweighv1.TrustResponse) error {
 	rows := [][]string{
 		{"epoch", fmt.Sprintf("%d, since %s, %s", r.Header.GetEpoch(), instant(r.BeganNs), end)},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes; weight %d may lie (mode %s)", r.Finalize, r.TotalWeight, r.FaultBudget, r.Mode)},
-		{"fewest", Fewest(r.FewestStop, r.FewestBreak, seats)},
+		{"fewest", fewest(r.FewestStop, r.FewestBreak, seats)},
 		{"next", fmt.Sprintf("weight %d, if the epoch ended now; %s open", r.NextTotal, Count(len(r.Proposals), "decision"))},
 	}
 	if err := p.table(rows...); err != nil {
@@ -93,8 +93,8 @@ func (p Printer) Trust(r *aweighv1.TrustResponse) error {
 	return p.toldAlone(r.Header)
 }
 
-// Fewest reports how few anchors could do harm.
-func Fewest(stop, breaks uint32, of int) string {
+// fewest reports how few anchors could do harm.
+func fewest(stop, breaks uint32, of int) string {
 	some := func(n uint32) string {
 		switch {
 		case int(n) > of:

@@ -44,14 +44,14 @@ func Policy() scope.Policy {
 	return p
 }
 
-// Anchor is one with all fields.
-func Anchor(n byte) scope.Anchor {
+// anchor is one with all fields.
+func anchor(n byte) scope.Anchor {
 	return scope.Anchor{Name: "anchor " + string('a'+rune(n)), Key: Key(n).Public(), Peer: "12D3KooW" + string('a'+rune(n)), Score: trust.Score(n) + 1}
 }
 
 // Child is a scope with all fields.
 func Child() scope.Child {
-	anchors := []scope.Anchor{Anchor(1), Anchor(2), Anchor(4), Anchor(5)}
+	anchors := []scope.Anchor{anchor(1), anchor(2), anchor(4), anchor(5)}
 	slices.SortFunc(anchors, func(a, b scope.Anchor) int {
 		x, y := a.Key.ID(), b.Key.ID()
 		return bytes.Compare(x[:], y[:])
@@ -61,7 +61,7 @@ func Child() scope.Child {
 
 // Decision has every field, which none has that can be decided.
 func Decision() scope.Decision {
-	p, c, a := Policy(), Child(), Anchor(3)
+	p, c, a := Policy(), Child(), anchor(3)
 	return scope.Decision{
 		Kind: scope.Admit, Subject: aweigh.Sum([]byte("subject")), Anchor: &a, Sponsor: aweigh.Sum([]byte("sponsor")),
 		Consent: []byte{0xff, 0, 7}, Policy: &p, Child: &c,

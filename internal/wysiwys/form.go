@@ -77,8 +77,8 @@ func atom(s string) string {
 
 var errText = errors.New("not the text of a form")
 
-// ParseText reads what Text(0) wrote.
-func ParseText(text string) (Form, error) {
+// parseText reads what Text(0) wrote.
+func parseText(text string) (Form, error) {
 	lines := strings.SplitAfter(text, "\n")
 	f, rest, err := parse(lines[:len(lines)-1], "")
 	if err == nil && (len(rest) > 0 || lines[len(lines)-1] != "") {

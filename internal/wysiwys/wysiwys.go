@@ -72,7 +72,7 @@ func check(raw []byte, v any, inForce *scope.Policy, empty func() any) (*Shown, 
 			return nil, fmt.Errorf("%w: %w", ErrHidden, err)
 		}
 		*x.form = form
-		text, err := ParseText(form.Text(0))
+		text, err := parseText(form.Text(0))
 		if err == nil {
 			err = same(raw, text, x.base, empty())
 		}

@@ -157,7 +157,7 @@ func FuzzText(f *testing.F) {
 		}
 		all := Form{x, {Name: "group", Group: true, Form: Form{x, x}}, x}
 		text := all.Text(0)
-		back, err := ParseText(text)
+		back, err := parseText(text)
 		if err != nil || back.Text(0) != text || len(back) != 3 || back[0].Value != value || back[0].From != x.From || back[1].Form[1].Name != name {
 			t.Fatalf("%q: %v\n%+v", text, err, back)
 		}

@@ -240,7 +240,7 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 	case TagWant:
 		m, err := decode[Want](body)
 		if err == nil && len(m.Blocks)+len(m.Bundles) > MaxNames {
-			err = fmt.Errorf("%w: %w: %d names, at most %d are taken", ErrFrame, ErrOversized, len(m.Blocks)+len(m.Bundles), MaxNames)
+			err = fmt.Errorf("%w: %w: %d names, at most %d are taken", ErrFrame, errOversized, len(m.Blocks)+len(m.Bundles), MaxNames)
 		}
 		return m, err
 	case TagCast:
@@ -251,7 +251,7 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 			err = fmt.Errorf("%w: a meeting's part %d", ErrFrame, m.Part)
 		}
 		if err == nil && len(m.Message) > maxMeeting {
-			err = fmt.Errorf("%w: %w: a meeting's message of %d bytes", ErrFrame, ErrOversized, len(m.Message))
+			err = fmt.Errorf("%w: %w: a meeting's message of %d bytes", ErrFrame, errOversized, len(m.Message))
 		}
 		return m, err
 	case TagAsk:
@@ -301,7 +301,7 @@ func (c *Checker) proposal(from Peer, f []byte) (Message, error) {
 		return earlyFrame(f), nil
 	}
 	if len(m.Bundles) > c.Limits.BlockMutations {
-		return nil, fmt.Errorf("%w: %w: a proposal of %d bundles", ErrFrame, ErrOversized, len(m.Bundles))
+		return nil, fmt.Errorf("%w: %w: a proposal of %d bundles", ErrFrame, errOversized, len(m.Bundles))
 	}
 	ballot, err := c.Keyring.Check(votes.Ballot{
 		Format: scope.Format, Domain: h.Domain(), Anchor: h.Proposer, Signature: m.Signature,
@@ -328,7 +328,7 @@ func (c *Checker) offer(from Peer, f []byte) (Message, error) {
 		in.Votes, in.Certificates = nil, nil
 	}
 	if most := maxOffered * c.Limits.Anchors; len(in.Votes) > most || len(in.Certificates) > most {
-		return nil, fmt.Errorf("%w: %w: an offer of %d votes and %d certificates", ErrFrame, ErrOversized, len(in.Votes), len(in.Certificates))
+		return nil, fmt.Errorf("%w: %w: an offer of %d votes and %d certificates", ErrFrame, errOversized, len(in.Votes), len(in.Certificates))
 	}
 	if _, ok := c.Anchors[from]; !ok {
 		in.Votes, in.Certificates = nil, nil // only what the sender lacks is of use
@@ -353,7 +353,7 @@ func (c *Checker) casts(body []byte) (Message, error) {
 		return nil, err
 	}
 	if len(m.Ballots) > maxCast || len(body) > maxCastBytes+votes.MaxMotionBallot {
-		return nil, fmt.Errorf("%w: %w: %d ballots in %d bytes", ErrFrame, ErrOversized, len(m.Ballots), len(body))
+		return nil, fmt.Errorf("%w: %w: %d ballots in %d bytes", ErrFrame, errOversized, len(m.Ballots), len(body))
 	}
 	var in castIn
 	d := c.Keyring.Domain()

@@ -40,7 +40,7 @@ func (p *Prover) Key(key []byte, entry int64) (*scope.KeyProof, error) {
 	}
 	// If a motion carried the change, its mutation is in an earlier block.
 	at := e.Height
-	m, err := p.Minutes(votes.MotionID(e.Mutation))
+	m, err := p.minutes(votes.MotionID(e.Mutation))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ var ErrNoMotion = errors.New("node: no such motion is on record; \"aweigh motion
 // Motion proves a motion by a final block that is above the motion's own height minus below. The error wraps
 // ErrNoMotion if the motion is not known; other errors are those of Key.
 func (p *Prover) Motion(id votes.MotionID, below aweigh.Height) (*scope.MotionProof, error) {
-	m, err := p.Minutes(id)
+	m, err := p.minutes(id)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +82,9 @@ func (p *Prover) Motion(id votes.MotionID, below aweigh.Height) (*scope.MotionPr
 	return scope.NewMotionProof(a, p.State, &m.Motion, origin, final)
 }
 
-// Minutes returns the minutes of a motion, whether the state has it or has forgotten it; nil if there is no such
+// minutes returns the minutes of a motion, whether the state has it or has forgotten it; nil if there is no such
 // motion.
-func (p *Prover) Minutes(id votes.MotionID) (*scope.Minutes, error) {
+func (p *Prover) minutes(id votes.MotionID) (*scope.Minutes, error) {
 	m, err := p.State.Minutes(id)
 	if m != nil || err != nil {
 		return m, err

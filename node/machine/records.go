@@ -203,9 +203,9 @@ func (h History) Handover(at aweigh.Height) (hand scope.Handover, err error) {
 	return hand, canon.Decode(raw, &hand)
 }
 
-// EpochEnd returns the height of the last block of the epoch to which the block at a height belongs, 0 if that epoch
+// epochEnd returns the height of the last block of the epoch to which the block at a height belongs, 0 if that epoch
 // has not ended.
-func (h History) EpochEnd(at aweigh.Height) (end aweigh.Height, err error) {
+func (h History) epochEnd(at aweigh.Height) (end aweigh.Height, err error) {
 	all := Record(h.Scope, 'e')
 	err = h.Reader.Scan(KeyHandover(h.Scope, at), kv.PrefixEnd(all), false, func(k, _ []byte) bool {
 		end = aweigh.Height(binary.BigEndian.Uint64(k[len(all):]))

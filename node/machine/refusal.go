@@ -2,8 +2,8 @@ package machine
 
 import "github.com/aweigh/aweigh/internal/refusal"
 
-// ErrOversized is wrapped by errors about frames that hold more items than are accepted.
-var ErrOversized = refusal.New(refusal.Oversized, "node: oversized")
+// errOversized is wrapped by errors about frames that hold more items than are accepted.
+var errOversized = refusal.New(refusal.Oversized, "node: oversized")
 
 // DroppedFrame returns the note that input of a peer was refused because of err.
 func DroppedFrame(from Peer, err error) Dropped {

@@ -92,7 +92,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 		return
 	}
 	size, whole := 0, 0
-	last, err := history.EpochEnd(ask.From)
+	last, err := history.epochEnd(ask.From)
 	if err != nil {
 		return
 	}

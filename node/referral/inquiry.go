@@ -100,9 +100,6 @@ func (q *Inquiry) Next() (x Query, ok bool) {
 	return Query{Anchor: q.order[q.asked-1], Ask: q.ask, round: q.round, epoch: q.epoch.Number}, true
 }
 
-// Round returns the number of the round. Answers to queries of earlier rounds are of no use.
-func (q *Inquiry) Round() int { return q.round }
-
 // Hear takes the answer to a query, or the error for which there is none, and how long that took. The caller has
 // verified an answer that proves itself; before that, it has made the scope enter the epoch that the answer names.
 func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {

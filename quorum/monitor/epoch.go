@@ -72,8 +72,8 @@ func (e *Epoch) Propose(hash, parent aweigh.Hash, v aweigh.View) {
 	}
 }
 
-// Final reports whether a block is final, by the votes or by a descendant's.
-func (e *Epoch) Final(hash aweigh.Hash) bool {
+// final reports whether a block is final, by the votes or by a descendant's.
+func (e *Epoch) final(hash aweigh.Hash) bool {
 	b := e.blocks[hash]
 	return b != nil && b.final
 }

@@ -108,5 +108,5 @@ func (e *Epoch) ended(v aweigh.View) bool {
 // begun reports whether an anchor can be in the epoch: the last block of the one before is final (P25), or was never
 // seen to be proposed.
 func (e *Epoch) begun() bool {
-	return e.before == nil || e.before.blocks[e.root] == nil || e.before.Final(e.root)
+	return e.before == nil || e.before.blocks[e.root] == nil || e.before.final(e.root)
 }

@@ -53,7 +53,7 @@ func (e *Epoch) may(seat int, s quorum.Subject) error {
 		return fmt.Errorf("it nullified and finalized one view (P7)")
 	case s.Kind == quorum.Finalize && c.finalized != 0, s.Kind == quorum.Notarize && c.notarized != 0:
 		return fmt.Errorf("it voted for another block of the view (P7)")
-	case s.Kind == quorum.Finalize && e.Final(s.Block): // which changes nothing (P27)
+	case s.Kind == quorum.Finalize && e.final(s.Block): // which changes nothing (P27)
 		return nil
 	case s.Kind == quorum.Finalize && !e.oneRound:
 		if !e.certified(quorum.Notarize, v, s.Block) {

@@ -174,7 +174,7 @@ func (v *View) compareRange(d *Differences, s *scope.State, key, end []byte, r s
 
 // compareEvents reads the events from a revision on, so many at a time, as one does who watches.
 func (v *View) compareEvents(d *Differences, s *scope.State, from int64, key, end []byte, most int) {
-	want, wantErr := v.Events(from, key, end)
+	want, wantErr := v.events(from, key, end)
 	var got []scope.Event
 	for next := from; next <= v.Revision || next == from; {
 		events, after, err := s.Events(next, math.MaxInt64, key, end, most)
@@ -222,7 +222,7 @@ func (v *View) compareLease(d *Differences, s *scope.State, id int64) {
 }
 
 func (v *View) compareReceipt(d *Differences, s *scope.State, id aweigh.Hash) {
-	want, wantOK := v.Receipt(id)
+	want, wantOK := v.receipt(id)
 	got, ok, err := s.Outcome(id)
 	if !d.fail(err, "receipt") {
 		d.look(ok == wantOK && (!ok || got == want), "receipt of %s: %v, %+v; want %v, %+v", id.Short(), ok, got, wantOK, want)

@@ -183,8 +183,8 @@ func (d *Drawing) Lease() scope.LeaseRequest {
 	return r
 }
 
-// Compaction is one up to a revision: every other time, one that may be the newest when it is executed.
-func (d *Drawing) Compaction() scope.Compaction {
+// compaction is one up to a revision: every other time, one that may be the newest when it is executed.
+func (d *Drawing) compaction() scope.Compaction {
 	if d.one(2) {
 		return scope.Compaction{Revision: d.View.Revision + int64(d.Pick(4))}
 	}

@@ -14,7 +14,7 @@ import (
 func (d *Drawing) Content() (scope.Class, any) {
 	switch n := d.Pick(20); {
 	case n < 2:
-		return scope.Compact, d.Compaction()
+		return scope.Compact, d.compaction()
 	case n < 4:
 		return scope.Lease, d.Lease()
 	case n < 7:

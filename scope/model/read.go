@@ -96,9 +96,9 @@ func (v *View) Range(key, end []byte, r scope.Range) (scope.RangeResult, error) 
 	return ranged(v.model.asOf(at), v.Revision, key, end, r), nil
 }
 
-// Events are the changes of the keys [key, end) from a revision on: each once, in order, with what was there before.
+// events are the changes of the keys [key, end) from a revision on: each once, in order, with what was there before.
 // Those of keys that went to another scope are none.
-func (v *View) Events(from int64, key, end []byte) (events []scope.Event, err error) {
+func (v *View) events(from int64, key, end []byte) (events []scope.Event, err error) {
 	if from < v.Compacted {
 		return nil, scope.ErrCompacted
 	}

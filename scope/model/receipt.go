@@ -49,8 +49,8 @@ func (m *Model) forget(due int) {
 	}
 }
 
-// Receipt is what is on record of a mutation as of the view's block.
-func (v *View) Receipt(id aweigh.Hash) (scope.Receipt, bool) {
+// receipt is what is on record of a mutation as of the view's block.
+func (v *View) receipt(id aweigh.Hash) (scope.Receipt, bool) {
 	r := v.model.receipts[id]
 	if r == nil || r.Height > v.Height || r.forgotten != 0 && r.forgotten <= v.Height {
 		return scope.Receipt{}, false

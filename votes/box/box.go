@@ -142,8 +142,8 @@ func (b *Box) On(id votes.MotionID) int { return b.motions[id].all.ballots }
 // Set is the identities of all ballots, as they are now.
 func (b *Box) Set() reconcile.Set { return b.tree.Snapshot() }
 
-// Topic names the network and scope for reconcile.
-func (b *Box) Topic() aweigh.Hash {
+// topic names the network and scope for reconcile.
+func (b *Box) topic() aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/ballot-box/1\x00"), b.network[:], b.scope[:])
 }
 
@@ -151,7 +151,7 @@ func (b *Box) Topic() aweigh.Hash {
 // was in the box at this moment, for as long as the session lasts.
 func (b *Box) Side(r kv.Reader) reconcile.Side {
 	return reconcile.Side{
-		Topic:  b.Topic(),
+		Topic:  b.topic(),
 		Set:    b.Set(),
 		Load:   func(id aweigh.Hash) ([]byte, bool, error) { return Load(r, b.scope, id) },
 		Limits: reconcile.Limits{Item: votes.MaxMotionBallot, Items: b.limits.Ballots},

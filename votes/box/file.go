@@ -133,7 +133,7 @@ func Import(f *FileReader, take func(votes.MotionBallot) (Outcome, error)) (done
 		}
 		out, err := take(v)
 		switch {
-		case err != nil && !IsRefusal(err):
+		case err != nil && !isRefusal(err):
 			return done, err
 		case err != nil:
 			done.Refused++
@@ -150,8 +150,8 @@ func Import(f *FileReader, take func(votes.MotionBallot) (Outcome, error)) (done
 	}
 }
 
-// IsRefusal reports whether an error means that a box refused a ballot, rather
+// isRefusal reports whether an error means that a box refused a ballot, rather
 // than that something failed.
-func IsRefusal(err error) bool {
+func isRefusal(err error) bool {
 	return refusal.Of(err) != refusal.Internal
 }

@@ -51,8 +51,8 @@ func TestFilesCarryTheDifference(t *testing.T) {
 		}
 	}
 	a.offer(p.ballot(t, 0, 0, votes.Reject))
-	lists := b.box.Set().Encode(b.box.Topic())
-	known, err := reconcile.DecodeSet(lists, a.box.Topic(), 1000)
+	lists := b.box.Set().Encode(b.box.topic())
+	known, err := reconcile.DecodeSet(lists, a.box.topic(), 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,14 @@ type Limits struct {
 	Rounds  int   // messages received
 }
 
-// DefaultLimits are enough for an empty box that meets a full one.
-var DefaultLimits = Limits{Message: 1 << 20, Item: 8 << 10, Items: 1 << 20, Bytes: 1 << 30, Rounds: 4096}
+// defaultLimits are enough for an empty box that meets a full one.
+var defaultLimits = Limits{Message: 1 << 20, Item: 8 << 10, Items: 1 << 20, Bytes: 1 << 30, Rounds: 4096}
 
 // MinMessage is the least limit of a message beyond that of an item.
 const MinMessage = 1024
 
 func (l Limits) orDefault() Limits {
-	d := DefaultLimits
+	d := defaultLimits
 	if l.Message != 0 {
 		d.Message = l.Message
 	}

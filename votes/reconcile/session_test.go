@@ -245,7 +245,7 @@ func TestUnaskedAnswersEndTheSession(t *testing.T) {
 		{"a list of half names", []message{hello(), {Lists: []list{{Prefix: kid, Names: []byte{1}}}}}, ErrProtocol},
 		{"wants what was not listed", []message{hello(), {Wants: []list{{Prefix: kid, Names: make([]byte, nameSize)}}}}, ErrProtocol},
 		{"an empty item", []message{hello(), {Items: [][]byte{{}}}}, ErrProtocol},
-		{"a large item", []message{hello(), {Items: [][]byte{make([]byte, DefaultLimits.Item+1)}}}, ErrProtocol},
+		{"a large item", []message{hello(), {Items: [][]byte{make([]byte, defaultLimits.Item+1)}}}, ErrProtocol},
 		{"more of nothing", []message{hello(), {More: true}}, ErrProtocol},
 		{"another format", []message{{Format: 2, Hello: hello().Hello}}, ErrProtocol},
 	} {

@@ -11,9 +11,6 @@ type Set struct{ root *node }
 // Len is the number of names.
 func (s Set) Len() int { return s.root.len() }
 
-// Has reports whether a name is in the set.
-func (s Set) Has(id aweigh.Hash) bool { return s.root.has(&id, 0) }
-
 // Tree is the set as one that can change; what becomes of that changes nothing here.
 func (s Set) Tree() Tree { return Tree(s) }
 
