@@ -22,7 +22,7 @@ type Users interface {
 }
 
 // authServer implements etcd's Auth. Users and roles are part of the root scope's state
-// (scope.Access); whoever holds it holds the hashes of passwords.
+// (scope.Access); every node that holds it holds the hashes of passwords.
 type authServer struct {
 	etcdpb.UnimplementedAuthServer
 	*service
@@ -49,8 +49,8 @@ func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateReq
 // now is a header as of what this node knows.
 func (s *service) now() *etcdpb.ResponseHeader { return s.header(s.node.Root().LastHead().Revision) }
 
-// change has users and roles changed, as often as somebody else does so meanwhile. What
-// edit leaves as it is changes nothing.
+// change changes users and roles, and tries again if another change comes first. If
+// edit changes nothing, neither does change.
 func (s *authServer) change(ctx context.Context, edit func(*auth.Edit) error) (*etcdpb.ResponseHeader, error) {
 	for {
 		a, err := s.node.Access(ctx, true)
@@ -87,7 +87,7 @@ func (s *authServer) change(ctx context.Context, edit func(*auth.Edit) error) (*
 	}
 }
 
-// read are the users and roles for those who ask about them.
+// read are the users and roles for requests about them.
 func (s *authServer) read(ctx context.Context) (*scope.Access, error) {
 	a, err := s.node.Access(ctx, true)
 	return &a, statusFor(ctx, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// as is a context of somebody who has a token.
+// as is a context of a user with a token.
 func (w *world) as(t *testing.T, user string) context.Context {
 	t.Helper()
 	r, err := w.Authenticate(w.ctx, &etcdpb.AuthenticateRequest{Name: user, Password: "of " + user})
@@ -52,7 +52,7 @@ func newUsers(t *testing.T) *world {
 	return w
 }
 
-// TestUsersAreHeldToTheirRoles: every call, by everybody.
+// TestUsersAreHeldToTheirRoles: every call, by every user.
 func TestUsersAreHeldToTheirRoles(t *testing.T) {
 	w := newUsers(t)
 	root, reader, writer := w.as(t, "root"), w.as(t, "reader"), w.as(t, "writer")
@@ -74,7 +74,7 @@ func TestUsersAreHeldToTheirRoles(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		call    func(ctx context.Context) error
-		may     string // of r and w, and everybody who has a name: e
+		may     string // of r and w, and every named user: e
 		private bool   // it succeeds once only, so root is not asked
 	}{
 		{"range", func(ctx context.Context) error { return second(w.Range(ctx, &etcdpb.RangeRequest{Key: in})) }, "r", false},
@@ -267,8 +267,8 @@ type token struct {
 	Signature []byte
 }
 
-// TestTokensThatAreNone: what no node of the network signed, or for another user, network
-// or time, lets nobody in; and a token is no good any more when users or roles have changed.
+// TestTokensThatAreNone: a token that no node of the network signed, or for another user,
+// network or time, is refused; and a token is invalid once users or roles have changed.
 func TestTokensThatAreNone(t *testing.T) {
 	w := newUsers(t)
 	read := func(text string) error {
@@ -329,7 +329,7 @@ func TestTokensThatAreNone(t *testing.T) {
 	says(t, "from before the password", read(good.Token), codes.Unauthenticated, "etcdserver: invalid auth token")
 }
 
-// TestMalformedWatchesOfUsers: what is no watch is refused as such, whoever asks.
+// TestMalformedWatchesOfUsers: an invalid watch is refused as such, for every user.
 func TestMalformedWatchesOfUsers(t *testing.T) {
 	w := newUsers(t)
 	for _, ctx := range []context.Context{w.ctx, w.as(t, "reader"), w.as(t, "root")} {

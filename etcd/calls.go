@@ -42,9 +42,9 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &d
 }
 
-// arrivals bounds the requests that are being read, which is what they may hold of
-// memory. While there are few, each may take its time; of more, each must be there
-// soon. Those above the bound wait as long for a place: a burst of many clients is read at once.
+// arrivals bounds the requests that are being read, and so their memory. While there are few,
+// each may take long; of more, each must arrive soon. Those above the bound wait as long for a
+// place: a burst of many clients is read at once.
 type arrivals struct {
 	places chan struct{}
 	most   time.Duration // that each may take then
@@ -89,8 +89,8 @@ func (a *arrivals) enter(ctx context.Context) error {
 }
 
 // stream does the same for calls that are streams. Those of methods that are not
-// served come here as well; they are not counted, as in etcd, for anybody can make up
-// their names.
+// served come here as well; they are not counted, as in etcd, because clients can
+// invent their names.
 func (s *service) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) (err error) {
 	counted := s.counted.streams[info.FullMethod]
 	counted.start()
@@ -142,7 +142,7 @@ type leaderSense struct {
 }
 
 // bounded is a listener with at most so many connections; those above are closed
-// at once, so that their clients hear of it.
+// at once, so that their clients notice.
 func bounded(l net.Listener, most int) *boundedListener {
 	return &boundedListener{Listener: l, slots: make(chan struct{}, most), open: make(map[string]*boundedConn)}
 }

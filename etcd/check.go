@@ -8,8 +8,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// check says whether a request may be proposed as a transaction. Its errors are
-// those of etcd where etcd has one.
+// check reports whether a request may be proposed as a transaction. Its errors
+// are those of etcd where etcd has one.
 func (s *service) check(r proto.Message, t *scope.Txn) error {
 	lim := s.node.LimitsFor(t.Ranges)
 	if proto.Size(r) > min(s.maxRequest, lim.MutationBytes) {
@@ -26,8 +26,8 @@ func (s *service) check(r proto.Message, t *scope.Txn) error {
 	return status.Error(codes.InvalidArgument, "aweigh: "+err.Error())
 }
 
-// wellFormed looks at the form of a transaction in etcd's order, so that of two
-// errors the same is told; scope.Txn.Check covers the same and more in its own.
+// wellFormed looks at the form of a transaction in etcd's order, so that of two errors
+// it returns the same one; scope.Txn.Check covers the same and more in its own.
 func wellFormed(t *scope.Txn, ops int) error {
 	most := max(len(t.Compare), len(t.Success), len(t.Failure))
 	if most > ops {
@@ -51,7 +51,7 @@ func wellFormed(t *scope.Txn, ops int) error {
 func wellFormedOp(op *scope.Op, ops int) error {
 	switch {
 	case op.Kind == 0:
-		return errKeyNotFound // as etcd says of an operation that says nothing
+		return errKeyNotFound // as etcd's for an empty operation
 	case op.Kind == scope.OpTxn:
 		return wellFormed(op.Txn, ops)
 	case len(op.Key) == 0:

@@ -23,18 +23,18 @@ type Claims interface {
 }
 
 // Locks and elections are the same thing, by the recipe of etcd's own clients
-// (package concurrency of clientv3), with which they mix: whoever wants to be first
-// creates a key of its own under a common prefix, attached to its lease, and waits
-// until all older ones are gone.
+// (package concurrency of clientv3), with which they mix: a client that wants to be
+// first creates a key of its own under a common prefix, attached to its lease, and
+// waits until all older ones are gone.
 
-// claims is what the services of locks and elections do with keys.
+// claims are the operations of locks and elections on keys.
 type claims struct {
 	*service
 	kv     *kvServer
 	leases *leaseServer
 }
 
-// What etcd's services say of what is not so, in the code in which they do.
+// The errors of etcd's services, with their codes.
 var (
 	errSessionExpired = status.Error(codes.Unknown, "mutex: session is expired")
 	errNotLeader      = status.Error(codes.Unknown, "election: not leader")
@@ -42,7 +42,7 @@ var (
 	errNoLeaderKey    = status.Error(codes.Unknown, `"leader" field must be provided`)
 )
 
-// sessionTTL is that of a lease which nobody asked for by name, as in etcd.
+// sessionTTL is that of a lease without an ID in the request, as in etcd.
 const sessionTTL = 60
 
 // session is the lease to use: a new one, if none is named.
@@ -118,7 +118,7 @@ func (c *claims) wait(ctx context.Context, m *claim) error {
 		changed := c.node.Changed() // before reading, so that nothing falls in between
 		first, err := c.first(ctx, m, &before, linearizable || !held)
 		if err != nil && !held && ctx.Err() == nil && errors.Is(err, referral.ErrMute) {
-			err = nil // too few of its anchors are there: as for one who reads what the node holds, this is no reason to give up
+			err = nil // too few of its anchors are reachable: no reason to give up, as for a scope that the node holds
 		}
 		if first || err != nil {
 			return toStatus(ctx, err)
@@ -168,7 +168,7 @@ func (s *service) rest(ctx context.Context, changed <-chan struct{}, poll <-chan
 // oldest asks for the oldest of some keys.
 var oldest = scope.Range{Sort: scope.ByCreate, Order: scope.Ascending, Limit: 1}
 
-// cleanup is how long it is tried to take a claim back whose client has gone. Its
+// cleanup is how long the node tries to remove a claim whose client has gone. Its
 // lease does it in the end.
 const cleanup = 5 * time.Second
 
@@ -182,7 +182,7 @@ func (c *claims) withdraw(ctx context.Context, key []byte, rev int64) (*etcdpb.T
 	})
 }
 
-// abandon takes back a claim for which nobody waits any more.
+// abandon removes a claim for which no client waits any more.
 func (c *claims) abandon(ctx context.Context, m *claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanup)
 	defer cancel()

@@ -24,8 +24,8 @@ type clusterServer struct {
 	*service
 }
 
-// MemberList implements etcdpb.ClusterServer: the roster's anchors, and this node
-// if it is none, as a learner. Where they are reached they say themselves.
+// MemberList implements etcdpb.ClusterServer: the roster's anchors, and this node if it
+// is not an anchor, as a learner. Their addresses are the ones that they announce.
 func (s *clusterServer) MemberList(ctx context.Context, r *etcdpb.MemberListRequest) (*etcdpb.MemberListResponse, error) {
 	err := s.look(ctx, referral.Keys(), r.Linearizable, func(*node.View) error { return nil })
 	if err != nil {

@@ -79,7 +79,7 @@ func opsOf(ops []*etcdpb.RequestOp, lim *scope.Limits, depth int) (out []scope.O
 			}
 			out = append(out, scope.Op{Kind: scope.OpTxn, Txn: &inner})
 		default:
-			out = append(out, scope.Op{}) // it says nothing; wellFormed has an error for it
+			out = append(out, scope.Op{}) // it is empty; wellFormed has an error for it
 		}
 	}
 	return out, nil

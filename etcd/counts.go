@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Counts are totals of a server since its start, except where a field says "now".
+// Counts are totals of a server since its start, except fields with "now".
 type Counts struct {
-	Version        string // of etcd, as clients are told
+	Version        string // of etcd, as in answers to clients
 	ClusterVersion string
 	Member         uint64 // etcd's number for this node
 	Watches        int64  // now
@@ -21,7 +21,7 @@ type Counts struct {
 	Methods        []MethodCounts
 }
 
-// MethodCounts is what was counted of the calls of one method.
+// MethodCounts are the counts of the calls of one method.
 type MethodCounts struct {
 	Service, Method string
 	Kind            string // "unary", "server_stream" or "bidi_stream"
@@ -50,8 +50,8 @@ func (s *Server) Counts() Counts {
 	return c
 }
 
-// counted is what the server counts. Nothing in it needs a lock once all methods are
-// named.
+// counted holds the server's counters. Nothing in it needs a lock once all methods
+// are named.
 type counted struct {
 	methods        []*methodCounts
 	streams        map[string]*methodCounts // by the full name of the method
@@ -91,7 +91,7 @@ func (m *methodCounts) start() {
 	}
 }
 
-// end counts the end of a call by the code that the client is told.
+// end counts the end of a call by the code that the client gets.
 func (m *methodCounts) end(err error) {
 	if m == nil {
 		return

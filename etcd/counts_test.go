@@ -17,8 +17,8 @@ import (
 // byCode is how many calls of a method ended, by code.
 type byCode map[codes.Code]uint64
 
-// expect waits until a method has just these counts: a client may hear of the end of
-// its call before that is counted.
+// expect waits until a method has just these counts: a client may get the end of its
+// call before that is counted.
 func (w *world) expect(t *testing.T, service, method, kind string, started uint64, want byCode) {
 	t.Helper()
 	testwait.For(t, func() error {

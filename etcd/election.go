@@ -61,7 +61,7 @@ func (s *electionServer) Proclaim(ctx context.Context, r *etcdpb.ProclaimRequest
 	return &etcdpb.ProclaimResponse{Header: h}, nil
 }
 
-// proclaim changes what a leader says of itself.
+// proclaim changes a leader's value.
 func (s *electionServer) proclaim(ctx context.Context, key []byte, rev, lease int64, value []byte) (*etcdpb.ResponseHeader, error) {
 	t, err := s.kv.Txn(ctx, &etcdpb.TxnRequest{
 		Compare: []*etcdpb.Compare{createdAt(string(key), rev)},
@@ -100,8 +100,8 @@ func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (*
 	return &etcdpb.LeaderResponse{Header: s.header(head.Revision), Kv: kvOf(&res.Kvs[0])}, nil
 }
 
-// Observe implements etcdpb.ElectionServer: it tells who leads, each word of its,
-// and who leads next.
+// Observe implements etcdpb.ElectionServer: it sends the leader, each of its
+// values, and the next leader.
 func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStreamingServer[etcdpb.LeaderResponse]) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -128,10 +128,10 @@ type observer struct {
 	tell   func(*etcdpb.LeaderResponse) error
 	leader []byte // its key; nil while none is known
 	last   int64  // revision of its last word
-	next   int64  // revision to go on from; 0: look who leads
+	next   int64  // revision to go on from; 0: look for the leader
 }
 
-// errLeads ends a watch: somebody else leads, or nobody.
+// errLeads ends a watch: another client leads, or none.
 var errLeads = errors.New("etcd: another leader")
 
 // look tells who leads, if that is not known, and then what it says until another does.

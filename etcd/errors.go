@@ -75,12 +75,12 @@ var others = []struct{ err, as error }{
 	{scope.ErrCorrupt, errCorrupt},
 }
 
-// whyTrailer is the trailer in which an error that has to be in etcd's words is
-// told in ours, with what to do next.
+// whyTrailer is the trailer with this program's text of an error that has
+// etcd's words, and the advice.
 const whyTrailer = "aweigh-error"
 
-// statusFor puts an error of the node into etcd's words. The caller's context
-// hears the rest in a trailer.
+// statusFor puts an error of the node into etcd's words. The rest goes into a
+// trailer of the caller's context.
 func statusFor(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -122,13 +122,13 @@ func toStatus(ctx context.Context, err error) error {
 			return o.as
 		}
 	}
-	if why := scope.FailureIn(err); why != "" { // etcd has no word for it: what is there, or the policy, is against it
+	if why := scope.FailureIn(err); why != "" { // etcd has no word for it: the state or the policy forbids it
 		return status.Error(codes.FailedPrecondition, "aweigh: "+why)
 	}
 	return status.Error(codes.Unknown, "aweigh: "+err.Error())
 }
 
-// failure says why a mutation that is final did not apply; nil if it did.
+// failure reports why a mutation that is final did not apply; nil if it did.
 func failure(r machine.Receipt) error {
 	switch r.Code {
 	case scope.Applied:

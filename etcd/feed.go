@@ -98,5 +98,5 @@ func (w *window) since(revision int64) ([]node.Change, bool) {
 		return nil, false
 	}
 	i := sort.Search(len(w.events), func(i int) bool { return w.events[i].Revision >= revision })
-	return slices.Clip(w.events[i:]), true // whoever appends to it gets an array of its own
+	return slices.Clip(w.events[i:]), true // a caller that appends to it gets an array of its own
 }

@@ -177,7 +177,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 }
 
 // Compact implements etcdpb.KVServer. Content goes bit by bit afterwards; to wait
-// for it, as physical asks, has no meaning where nobody can see it any more.
+// for it, as physical asks, has no meaning, as it is visible to no client any more.
 func (s *kvServer) Compact(ctx context.Context, r *etcdpb.CompactionRequest) (*etcdpb.CompactionResponse, error) {
 	receipt, err := s.node.Compact(ctx, r.Revision, node.Once{})
 	if err == nil {
@@ -191,7 +191,7 @@ func (s *kvServer) Compact(ctx context.Context, r *etcdpb.CompactionRequest) (*e
 
 // write proposes a transaction and waits until it is final. The receipt lacks the
 // responses if this node took the outcome from the record, as after it fetched a
-// snapshot meanwhile: then who needs them learns that it is not known.
+// snapshot meanwhile: then a caller that needs them gets an error.
 func (s *kvServer) write(ctx context.Context, t scope.Txn) (machine.Receipt, error) {
 	r, err := s.node.Txn(ctx, t, node.Once{})
 	if err == nil && r.Code == scope.Pending {

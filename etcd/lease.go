@@ -143,7 +143,7 @@ func (s *leaseServer) LeaseKeepAlive(stream grpc.BidiStreamingServer[etcdpb.Leas
 	}
 }
 
-// ended is how a stream ends whose client says no more.
+// ended is the error of a stream whose client has closed its side.
 func ended(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -19,7 +19,7 @@ type maintenanceServer struct {
 	*service
 }
 
-// What clients are told of etcd's versions: they choose by it what to ask for.
+// The versions of etcd for clients, which choose their requests by them.
 const (
 	apiVersion     = "3.6.16"
 	clusterVersion = "3.6"

@@ -29,7 +29,7 @@ const (
 // the write had applied at once. What etcd's clients know nothing of, they need not.
 func (s *kvServer) approved(ctx context.Context, t scope.Txn, r machine.Receipt) (machine.Receipt, error) {
 	id := hex.EncodeToString(r.Mutation[:])
-	_ = grpc.SendHeader(ctx, metadata.Pairs(motionHeader, id)) // whoever does not hear it asks the node
+	_ = grpc.SendHeader(ctx, metadata.Pairs(motionHeader, id)) // a client that does not get it asks the node
 	if md, _ := metadata.FromIncomingContext(ctx); len(md.Get(noWait)) > 0 {
 		return r, status.Errorf(codes.FailedPrecondition, "aweigh: it waits for approval as motion %s; see aweigh motion show", id)
 	}
@@ -60,7 +60,8 @@ func (s *kvServer) approved(ctx context.Context, t scope.Txn, r machine.Receipt)
 	return r, err
 }
 
-// waits tells a client what its write waits for. m is its motion, without an opening if that is not known yet.
+// waits is the text for a client about what its write waits for. m is its motion, without an opening if that
+// is not known yet.
 func waits(id string, m *node.Motion) string {
 	until := ""
 	switch {
@@ -72,8 +73,8 @@ func waits(id string, m *node.Motion) string {
 	return fmt.Sprintf("aweigh: it waits for approval as motion %s, and may apply%s; see aweigh motion show", id, until)
 }
 
-// tell is how long before a client's deadline it is told what its write waits for: later, it
-// would learn no more than that time is up.
+// tell is how long before a client's deadline it gets the motion that its write waits for:
+// later, it would only get that time is up.
 const tell = 500 * time.Millisecond
 
 // gatewayWaits is how long a call by the JSON gateway waits whose client named no time (by Grpc-Timeout): HTTP/1 has no

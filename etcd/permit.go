@@ -15,10 +15,10 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// A node asks its clients who they are, and holds them to what their roles permit, once
-// users are enabled. It goes by its own state of the root scope, which is some seconds old at
-// most when a write or a linearizable read passes. What a user may do at which call is as in
-// etcd 3.6.
+// Once users are enabled, clients of a node must identify themselves, and have the
+// permissions of their roles. The node uses its own state of the root scope, which is some
+// seconds old at most when a write or a linearizable read passes. What a user may do at which
+// call is as in etcd 3.6.
 
 // serialized reports whether a request is answered from what this node has, however old.
 func serialized(request any) bool {
@@ -35,8 +35,8 @@ func serialized(request any) bool {
 	return false
 }
 
-// permit says why a caller may not make a request, unless it is about keys, which holds
-// looks at where they are.
+// permit reports why a caller may not make a request, unless it is about keys, which
+// holds looks at where they are.
 func (s *service) permit(ctx context.Context, request any) error {
 	switch request.(type) {
 	case *etcdpb.AuthenticateRequest, *healthpb.HealthCheckRequest, *etcdpb.RangeRequest, *etcdpb.PutRequest, *etcdpb.DeleteRangeRequest, *etcdpb.TxnRequest:
@@ -49,10 +49,10 @@ func (s *service) permit(ctx context.Context, request any) error {
 // grant is what a caller was permitted a request by.
 type grant struct {
 	revision int64        // of users and roles
-	by       *auth.Rights // nil: nobody is asked
+	by       *auth.Rights // nil: users are not enabled
 }
 
-// holds says why a caller may not make a request, and by what it may.
+// holds reports why a caller may not make a request, and by what it may.
 func (s *service) holds(ctx context.Context, request any) (g grant, err error) {
 	if !serialized(request) {
 		if err := s.guard.Current(ctx); err != nil {
@@ -72,8 +72,8 @@ func (s *service) caller(ctx context.Context) (*auth.Rights, error) {
 	return who, worded(ctx, err)
 }
 
-// stillKnows says whether users and roles changed while something was read that was
-// permitted by those of before.
+// stillKnows reports whether users and roles changed while something was read that
+// was permitted by those of before.
 func (s *service) stillKnows(g grant) error { return s.guard.Still(g.revision) }
 
 // worded is statusFor for errors that may have etcd's words already.
@@ -84,7 +84,7 @@ func worded(ctx context.Context, err error) error {
 	return statusFor(ctx, err)
 }
 
-// permits says why a user may not make a request.
+// permits reports why a user may not make a request.
 func (s *service) permits(ctx context.Context, r *auth.Rights, request any) error {
 	switch x := request.(type) {
 	case *etcdpb.RangeRequest:
@@ -184,7 +184,7 @@ func (s *service) permitsTxn(ctx context.Context, r *auth.Rights, x *etcdpb.TxnR
 	return nil
 }
 
-// permitsLease says why a user may not do something with all keys of a lease.
+// permitsLease reports why a user may not do something with all keys of a lease.
 func (s *service) permitsLease(ctx context.Context, r *auth.Rights, id int64, may func(key, end []byte) error) error {
 	if r.Root() {
 		return nil
@@ -210,7 +210,7 @@ func claimed(name []byte) (key, end []byte) {
 	return key, scope.PrefixEnd(key)
 }
 
-// permitsClaim says why a user may not take part in a lock or an election.
+// permitsClaim reports why a user may not take part in a lock or an election.
 func permitsClaim(r *auth.Rights, name []byte) error {
 	key, end := claimed(name)
 	if err := r.MayWrite(key, end); err != nil {

@@ -160,7 +160,7 @@ func newPart(addr net.Addr) *part {
 	return x
 }
 
-// give reports whether somebody takes the connection.
+// give reports whether a listener takes the connection.
 func (x *part) give(c net.Conn) bool {
 	select {
 	case x.conns <- c:

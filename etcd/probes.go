@@ -24,7 +24,8 @@ type probed struct {
 	Reason string `json:"reason"`
 }
 
-// probes are etcd's: paths, queries, texts and codes. Users are not asked who they are, as in etcd.
+// probes are etcd's: paths, queries, texts and codes. Users need not identify themselves, as in
+// etcd.
 func (s *service) probes(metrics http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/health", s.probe(func(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +58,7 @@ func (s *service) probes(metrics http.Handler) *http.ServeMux {
 	return mux
 }
 
-// allowed refuses what is no GET, as etcd does.
+// allowed refuses methods other than GET, as etcd does.
 func allowed(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet {
 		return true

@@ -14,8 +14,8 @@ import (
 
 // RangeStream implements etcdpb.KVServer, as etcd 3.7 does: a range in parts, all as of
 // one revision, each at most as large as a request may be and one pair more. The last one has the header,
-// the count, and whether there is more. Nobody holds on to the state between parts, so that a stream whose
-// revision is compacted meanwhile, or whose keys are delegated, ends with an error.
+// the count, and whether there is more. No snapshot of the state is kept between parts, so that a stream
+// whose revision is compacted meanwhile, or whose keys are delegated, ends with an error.
 func (s *kvServer) RangeStream(r *etcdpb.RangeRequest, stream grpc.ServerStreamingServer[etcdpb.RangeStreamResponse]) error {
 	ctx, how := stream.Context(), rangeOf(r)
 	if err := wellFormedOp(&scope.Op{Kind: scope.OpRange, Key: r.Key, Range: &how}, 0); err != nil {

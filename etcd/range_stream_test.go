@@ -39,7 +39,7 @@ func (w *world) stream(t *testing.T, r *etcdpb.RangeRequest) (whole *etcdpb.Rang
 		if kvs := part.RangeResponse.Kvs; len(kvs) > 0 {
 			most += len(kvs[len(kvs)-1].Value)
 		}
-		if size := proto.Size(part) - 32*len(part.RangeResponse.Kvs); size > most { // what says where a pair comes from
+		if size := proto.Size(part) - 32*len(part.RangeResponse.Kvs); size > most { // the origin of a pair
 			t.Errorf("a part has %d bytes", size)
 		}
 		proto.Merge(whole, part.RangeResponse)

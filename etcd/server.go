@@ -24,7 +24,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Node is what the API needs of a node; *node.Node is one.
+// Node is the part of a node that the API needs; *node.Node is one.
 type Node interface {
 	Keys
 	Leases
@@ -36,7 +36,7 @@ type Node interface {
 	Scopes() []node.ScopeInfo
 }
 
-// Config says what is served, and where. Listen and Node are required.
+// Config states what is served, and where. Listen and Node are required.
 type Config struct {
 	Listen string      // host:port
 	TLS    *tls.Config // nil: clients come as they are
@@ -58,7 +58,7 @@ type Config struct {
 	// MaxRequest bounds a request, in bytes, up to LargestRequest. Default 1.5 MiB, as in etcd.
 	MaxRequest int
 
-	// ProgressEvery is how often a watch that asked for it hears how far it is
+	// ProgressEvery is how often a watch that asked for it gets its progress
 	// while nothing happens. Default 10 minutes, as in etcd.
 	ProgressEvery time.Duration
 }
@@ -74,7 +74,7 @@ const (
 	maxCalls    = 8192                   // calls at once, watches' streams included
 	maxArrivals = 256                    // requests that are being read at once
 	arrivalTime = 10 * time.Second       // in which each of those above half of them must be there
-	unread      = 128 << 10              // bytes that a call may have sent and nobody has read
+	unread      = 128 << 10              // bytes that a call may have sent and that are unread
 	maxWatches  = 65536                  // at once, of all streams
 	idlePing    = 30 * time.Second       // after which a silent connection is asked whether it lives
 	minPing     = 5 * time.Second        // how often clients may ask the same, as in etcd
@@ -97,7 +97,7 @@ type Server struct {
 	service *service
 }
 
-// service is what the services share.
+// service is shared by the services.
 type service struct {
 	node            Node
 	cluster, member uint64
@@ -121,8 +121,9 @@ type service struct {
 	scratch   string
 }
 
-// Listen opens the server's address. Whoever reaches it can read and write: the
-// caller says which addresses are allowed; users, if they are enabled, what may be done.
+// Listen opens the server's address. Every client that reaches it can read and write:
+// the caller decides which addresses are allowed; users, if they are enabled, restrict
+// requests.
 func Listen(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -235,7 +236,7 @@ func (s *Server) Run(ctx context.Context) error {
 	serve := func(run func() error) {
 		all.Go(func() error {
 			err := run()
-			_ = s.port.Close() // one without the others serves nobody
+			_ = s.port.Close() // one without the others serves no client
 			if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
 				return nil
 			}

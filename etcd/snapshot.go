@@ -79,7 +79,7 @@ func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.Serv
 			timer.Stop()
 			return err
 		case <-timer.C:
-			if sent.Load() == last { // who reads nothing keeps nobody else waiting; the goroutine ends with the call
+			if sent.Load() == last { // a client that reads nothing delays no other; the goroutine ends with the call
 				return status.Error(codes.DeadlineExceeded, "aweigh: the client takes nothing of the snapshot")
 			}
 		}

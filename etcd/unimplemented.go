@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// instead says of the methods of etcd that are not served what to do instead. The
+// instead has the advice for methods of etcd that are not served. The
 // first prefix that fits applies.
 var instead = []struct{ prefix, text string }{
 	{"/etcdserverpb.Cluster/Member", "members are not added or removed here: \"aweigh join\" makes a node that serves the network's keys, and \"aweigh anchor\" lets anchors join and leave"},

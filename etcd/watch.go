@@ -323,8 +323,8 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	return err
 }
 
-// compacted tells that what a watch needs next is gone. Its number stays taken
-// until the client cancels it, as in etcd.
+// compacted reports that what a watch needs next is gone. Its number stays
+// taken until the client cancels it, as in etcd.
 func (w *watchStream) compacted(x *watch, revision int64) error {
 	w.stop(x)
 	return w.send(&etcdpb.WatchResponse{Header: w.header(0), WatchId: x.id, Canceled: true, CompactRevision: revision})

@@ -31,7 +31,7 @@ const closeWithin = 2 * time.Second
 // the revision were delivered, to every watch. As in etcd, there is no answer while
 // a watch waits for a revision that does not exist yet; and none without watches.
 //
-// Who asks has often heard of a revision, and waits for its watches to get there, as
+// A client that asks often has a revision, and waits for its watches to get there, as
 // Kubernetes does with each consistent list. With several scopes it may be another's;
 // then those of the watches are asked to close.
 func (w *watchStream) progressAll() error {

@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// What etcd says of changes that cannot be made.
+// Etcd's errors for changes that cannot be made.
 var (
 	errRootUser         = status.Error(codes.FailedPrecondition, "etcdserver: root user does not exist")
 	errRootRole         = status.Error(codes.FailedPrecondition, "etcdserver: root user does not have root role")
@@ -37,7 +37,7 @@ type Edit struct {
 // did notes what was changed, for the lineage.
 func (e *Edit) did(what ...string) { e.Changed, e.Why = true, strings.Join(what, " ") }
 
-// Enable has clients asked who they are from now on.
+// Enable requires clients to identify themselves from now on.
 func (e *Edit) Enable() error {
 	root := e.User(scope.RootName)
 	switch {

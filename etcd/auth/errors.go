@@ -5,7 +5,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What etcd says of users and roles.
+// Etcd's errors about users and roles.
 var (
 	ErrDenied          = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
 	ErrTooManyRequests = status.Error(codes.ResourceExhausted, "etcdserver: too many requests")

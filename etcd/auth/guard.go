@@ -16,7 +16,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Node is what a guard asks; *node.Node is one.
+// Node is the part of a node that a guard needs; *node.Node is one.
 type Node interface {
 	Root() *node.Replica
 	Access(ctx context.Context, linearizable bool) (scope.Access, error)

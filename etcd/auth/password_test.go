@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
-// TestPasswordsAreLookedAtInTurn: those who ask again and again keep others out of nothing
-// but their own address's turns.
+// TestPasswordsAreLookedAtInTurn: clients with many requests only keep others of their own
+// address waiting.
 func TestPasswordsAreLookedAtInTurn(t *testing.T) {
 	queue := NewPasswords()
 	hold, begun := make(chan struct{}), make(chan struct{}, 100)

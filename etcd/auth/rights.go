@@ -89,7 +89,7 @@ func (s span) within(all []span) bool {
 	return to == nil || s.to != nil && bytes.Compare(s.to, to) <= 0 && bytes.Compare(s.from, to) < 0
 }
 
-// MayRead says why the user may not read the keys [key, end), in the sense of scope.Op.
+// MayRead reports why the user may not read the keys [key, end), in the sense of scope.Op.
 func (r *Rights) MayRead(key, end []byte) error {
 	if r.root || spanOf(key, end).within(r.read) {
 		return nil
@@ -105,7 +105,7 @@ func (r *Rights) MayWrite(key, end []byte) error {
 	return ErrDenied
 }
 
-// MayRule says why the user may not do what only root may.
+// MayRule reports why the user may not do what only root may.
 func (r *Rights) MayRule() error {
 	if r.root {
 		return nil

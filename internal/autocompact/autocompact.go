@@ -1,6 +1,7 @@
 // Package autocompact compacts the history of a network by itself, by time or by revisions, as etcd's server does
-// (--auto-compaction-mode and --auto-compaction-retention). A compaction is a mutation that the anchors order. All nodes that have the
-// setting look at what was compacted last, and take turns: the first one proposes, and the others see that it was done.
+// (--auto-compaction-mode and --auto-compaction-retention). A compaction is a mutation that the anchors order. All
+// nodes that have the setting look at the last compaction, and take turns: the first one proposes, and the others see
+// that it was done.
 package autocompact
 
 import (
@@ -19,8 +20,8 @@ import (
 
 // The modes, named as in etcd.
 const (
-	Periodic = "periodic" // what is older than a time goes
-	Revision = "revision" // what is older than a number of revisions goes
+	Periodic = "periodic" // compacts changes older than a time
+	Revision = "revision" // compacts changes older than a number of revisions
 )
 
 // Setting states what to keep. The zero value keeps all.
@@ -96,7 +97,7 @@ type compactor struct {
 	tried     time.Time // when it proposed last
 }
 
-// seen is what a node knows of its network.
+// seen is a node's view of its network.
 type seen struct {
 	Revision  int64 // the newest
 	Compacted int64 // the highest revision that a scope was compacted to
@@ -144,7 +145,7 @@ func (c *compactor) target(now time.Time, s *seen) int64 {
 	case c.Keep == 0:
 		return s.Revision - c.Revisions
 	case s.Clocked:
-		// A clock that is ahead must not compact what is newer: blocks have times that a quorum checked.
+		// A clock that is ahead must not compact newer changes: blocks have times that a quorum checked.
 		return min(s.Revision, scope.ClockRevision(s.Started, min(aweigh.InstantOf(now), s.Time).Add(-c.Keep)))
 	case now.Sub(c.samples[0].at) < c.Keep:
 		return 0
@@ -152,7 +153,7 @@ func (c *compactor) target(now time.Time, s *seen) int64 {
 	return c.samples[0].revision
 }
 
-// Node is what is asked of a node; *node.Node is one.
+// Node is the part of a node that compaction needs; *node.Node is one.
 type Node interface {
 	Root() *node.Replica
 	Scopes() []node.ScopeInfo
@@ -196,7 +197,7 @@ func Run(ctx context.Context, s Setting, n Node, log *slog.Logger) error {
 	}
 }
 
-// look is what a node knows now.
+// look returns a node's view now.
 func look(ctx context.Context, n Node) seen {
 	o := n.Root().Overview()
 	s := seen{Revision: o.Head.Revision, Compacted: o.Head.Compacted, Clocked: o.Head.Clocked, Started: o.Head.Started, Time: o.Head.Time, Turn: len(o.Roster.Anchors)}

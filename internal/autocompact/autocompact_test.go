@@ -46,7 +46,7 @@ func newNetwork(s Setting, lags ...time.Duration) *network {
 	return n
 }
 
-// run lets time pass, in which so many revisions are made a second.
+// run advances time, with so many revisions a second.
 func (n *network) run(t *testing.T, d time.Duration, each int64, down ...int) {
 	t.Helper()
 	for end := n.now.Add(d); n.now.Before(end); n.now = n.now.Add(time.Second) {
@@ -123,7 +123,7 @@ func TestNodesCompactOnce(t *testing.T) {
 	}
 }
 
-// TestRevisionsByTimeAreNoCount: where revisions go by time, their number says nothing of how many changes there were.
+// TestRevisionsByTimeAreNoCount: where revisions go by time, their number does not count changes.
 func TestRevisionsByTimeAreNoCount(t *testing.T) {
 	n := newNetwork(Setting{Revisions: 10}, 0)
 	n.chain.Clocked, n.chain.Started = true, aweigh.InstantOf(n.now.Add(-time.Hour))

@@ -27,7 +27,7 @@ func beside(to home.Dir) error {
 		return err
 	}
 	for _, a := range g.Anchors {
-		if a.Name != s.Name { // the keys, which would say whose it is, may not be in the backup
+		if a.Name != s.Name { // the keys, which would identify the node, may not be in the backup
 			continue
 		}
 		at := s.Announce

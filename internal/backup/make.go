@@ -25,7 +25,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Progress is told how many bytes of how many are copied.
+// Progress gets how many bytes of how many are copied.
 type Progress func(done, total int64)
 
 // Maker makes backups of the node in a directory.

@@ -3,8 +3,8 @@
 // backup.json beside, which names every file with its size and SHA-256, and
 // backup.sig, in which the node signs that.
 //
-// A backup of an anchor remembers what the anchor signed until then, and no
-// later ballot. What starts from it must expect to stay silent (P9).
+// A backup of an anchor has the record of the anchor's ballots until then, and
+// of no later one. An anchor that starts from it may have to stay silent (P9).
 package backup
 
 import (
@@ -29,14 +29,14 @@ const (
 	signatureName = "backup.sig"
 )
 
-// Bounds of what a backup may say of itself.
+// Bounds of a manifest.
 const (
 	maxManifest = 64 << 20
 	maxFiles    = 1 << 18
 	maxSmall    = 64 << 20 // bytes of a file outside of the store
 )
 
-// Manifest states what a backup holds.
+// Manifest describes the content of a backup.
 type Manifest struct {
 	Format  int             `json:"format"`
 	Made    time.Time       `json:"made"`
@@ -85,7 +85,8 @@ var (
 	ErrNone = errors.New("backup: not a backup")
 	// ErrKeys means that a node cannot start for want of keys.
 	ErrKeys = errors.New("backup: there are no keys")
-	// ErrName means that what was given as a backup's signer is neither a peer ID nor a key.
+	// ErrName means that the name given for a backup's signer is neither a peer ID nor a
+	// key.
 	ErrName = errors.New("backup: not a node's name")
 	// ErrSigner means that a backup is signed by a node that the caller did not name.
 	ErrSigner = errors.New("backup: signed by a node that was not named")

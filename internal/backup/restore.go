@@ -24,16 +24,16 @@ import (
 type Restorer struct {
 	To       home.Dir
 	Observer bool     // make a new identity where there is none, for a node that does not vote
-	Signer   string   // peer ID or key of the node that the backup must be of; Anyone: whichever
+	Signer   string   // peer ID or key of the node that the backup must be of; Anyone: any node
 	Copied   Progress // of files
 	Checked  func(node.AuditProgress)
 }
 
-// Anyone as a Signer takes a backup of any node: what it holds is checked against its
-// genesis, and nothing vouches for that.
+// Anyone as a Signer takes a backup of any node: its content is checked against its
+// genesis, and the genesis itself is unchecked.
 const Anyone = "any"
 
-// Restored is what a restore found and made.
+// Restored is the result of a restore.
 type Restored struct {
 	Manifest
 	Report *node.AuditReport
@@ -193,7 +193,7 @@ func (k Restorer) whole(ctx context.Context, from string, m *Manifest) error {
 	return nil
 }
 
-// fetch copies a file of a backup, if it is what the manifest says, and no more of it.
+// fetch copies a file of a backup, if it matches the manifest, and no more of it.
 func (k Restorer) fetch(ctx context.Context, from, to string, f File, done, all int64) error {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -206,7 +206,7 @@ func (k Restorer) fetch(ctx context.Context, from, to string, f File, done, all 
 	return err
 }
 
-// copy writes a file of a backup to out, and says whether it is what the manifest says.
+// copy writes a file of a backup to out, and reports whether it matches the manifest.
 func (k Restorer) copy(ctx context.Context, from string, out io.Writer, f File, done, all int64) error {
 	in, err := plain(from, f.Name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -58,7 +58,7 @@ func restore(from, to string) error {
 	return err
 }
 
-// TestBackupsNameTheirNetwork: what a backup says of its network is shown, also for a node without a name.
+// TestBackupsNameTheirNetwork: the network of a backup is shown, also for a node without a name.
 func TestBackupsNameTheirNetwork(t *testing.T) {
 	for _, network := range []string{"\x1b[2J\nall is well", "3f1a", strings.Repeat("g", 64)} {
 		from := t.TempDir()
@@ -206,8 +206,8 @@ func TestBackupsAreThoseOfTheirNode(t *testing.T) {
 	}
 }
 
-// TestForgedBackupsAreRefused: one value is another, everything adds up but the state,
-// and the manifest is signed by whoever forged it.
+// TestForgedBackupsAreRefused: one value is changed, everything adds up but the state,
+// and the forger signs the manifest.
 func TestForgedBackupsAreRefused(t *testing.T) {
 	dir, m, _ := made(t)
 	s, err := store.OpenPebble(filepath.Join(dir, "store"), store.Options{})

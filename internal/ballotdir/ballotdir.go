@@ -1,6 +1,6 @@
 // Package ballotdir exchanges ballots through a directory, as on a stick that
-// is carried between machines: one side writes what it has, the other reads it.
-// Both may be done again at any time, and by any number of sides at once.
+// is carried between machines: one side writes its ballots, the other reads
+// them. Both may be done again at any time, and by any number of sides at once.
 package ballotdir
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/aweigh/aweigh/votes/box"
 )
 
-// Write puts a file into the directory, which is made if need be. A file that
-// is there keeps its place: its name says what is in it. When Write returns, the
+// Write puts a file into the directory, which is made if need be. An existing
+// file is kept: its name is the hash of its content. When Write returns, the
 // file is on the medium, whole or not at all.
 func Write(dir string, f box.File) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -52,7 +52,7 @@ var ErrConfig = errors.New("bench: invalid configuration")
 // numberSize is the size of the number with which keys end.
 const numberSize = 16
 
-// Larger keys no scope takes by default, and larger values none at all.
+// By default no scope takes larger keys, and larger values are never taken.
 var maxKey, maxValue = scope.DefaultLimits().KeyBytes, scope.MostLimits().ValueBytes
 
 func (c *Config) check() error {
@@ -99,7 +99,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Result is what was measured.
+// Result is the measurement.
 type Result struct {
 	Config  Config
 	Took    time.Duration
@@ -110,7 +110,7 @@ type Result struct {
 	Latency Histogram // of those answered
 }
 
-// Progress is told once per second, and at the end if there were errors since.
+// Progress is called once per second, and at the end if there were errors since.
 type Progress struct {
 	At           time.Duration // since the start
 	Done, Errors uint64        // in the last second
@@ -137,7 +137,7 @@ func Run(ctx context.Context, c Config, progress func(Progress)) (*Result, error
 			return nil, fmt.Errorf("bench: writing the keys to read: %w", err)
 		}
 	}
-	until, cancel := context.WithCancel(ctx) // what is in flight then may be answered
+	until, cancel := context.WithCancel(ctx) // requests in flight then may be answered
 	defer cancel()
 	if c.Duration > 0 {
 		until, cancel = context.WithTimeout(ctx, c.Duration)
@@ -172,7 +172,7 @@ func Run(ctx context.Context, c Config, progress func(Progress)) (*Result, error
 	return r, nil
 }
 
-// report tells the progress until the work is finished.
+// report reports progress until the work is finished.
 func report(start time.Time, workers []*worker, progress func(Progress), finished chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -17,7 +17,7 @@ import (
 // appender appends the encoding of an addressable value of one type.
 type appender func(b []byte, v reflect.Value) []byte
 
-// What is learned of types, and buffers to encode in, serve all goroutines.
+// Encoders of types, and buffers, are shared by all goroutines.
 var (
 	appenders sync.Map // of reflect.Type
 	rooms     = sync.Pool{New: func() any { return new([]byte) }}
@@ -146,7 +146,7 @@ func appendPointer(b []byte, v reflect.Value) []byte {
 }
 
 // newStructAppender takes structs that are arrays of their fields: those with a
-// field "_" whose tag says so.
+// field "_" with such a tag.
 func newStructAppender(t reflect.Type) appender {
 	mark, _ := t.FieldByName("_")
 	if mark.Tag.Get("cbor") != ",toarray" {

@@ -3,7 +3,7 @@
 // (section 4.2.1), without tags, floats or indefinite lengths.
 //
 // Decoders of CBOR accept much that an encoder would not write, even in their
-// strictest mode. So Decode encodes again what it read and refuses input that
+// strictest mode. So Decode encodes its result again and refuses input that
 // differs: for every accepted value there is exactly one byte string.
 package canon
 
@@ -51,7 +51,8 @@ func Encode(v any) []byte {
 	return bytes.Clone(*room)
 }
 
-// Hash is SHA-256 over a domain, which tells what is hashed, and the one encoding of v.
+// Hash is SHA-256 over a domain, which separates kinds of values, and the one encoding
+// of v.
 func Hash(domain string, v any) [sha256.Size]byte {
 	room := rooms.Get().(*[]byte)
 	defer rooms.Put(room)

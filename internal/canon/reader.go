@@ -10,7 +10,8 @@ import (
 // so nothing has to be encoded again, and gives parts of the input rather than
 // copies. After the first item that is not as expected, all reads give zero.
 //
-// Who reads a type with it shows, with Decode for the oracle, that both take the same.
+// A test of each type that is read with it shows, with Decode as the oracle, that both
+// accept the same.
 type Reader struct {
 	rest []byte
 	bad  bool
@@ -19,7 +20,7 @@ type Reader struct {
 // MaxLevels bounds how deep arrays may lie in each other. A transaction within a transaction takes three levels.
 const MaxLevels = 31
 
-// NewReader reads data, which must stay as it is for as long as what was read.
+// NewReader reads data, which must stay unchanged as long as the results are in use.
 func NewReader(data []byte) *Reader { return &Reader{rest: data} }
 
 // Close ends reading. It returns ErrNotCanonical if anything was not as expected,

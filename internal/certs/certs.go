@@ -14,23 +14,24 @@ import (
 	"time"
 )
 
-// Files name what a server shows, and whom it asks to show something, as PEM.
+// Files name a server's certificate and key, and the issuers of its clients'
+// certificates, as PEM.
 type Files struct {
 	Cert     string // the server's certificate, followed by those of its issuers
 	Key      string // of the certificate
-	ClientCA string // issuers of clients' certificates, which are asked for then; empty: nobody is
+	ClientCA string // issuers of clients' certificates, which are required then; empty: none is required
 	Revoked  string // revocation lists of those issuers (RFC 5280, section 5), as PEM or one as DER; empty: none
 }
 
 // IsZero reports whether there shall be no TLS.
 func (f Files) IsZero() bool { return f == Files{} }
 
-// ErrFiles is wrapped by errors about what the files hold.
+// ErrFiles is wrapped by errors about the content of the files.
 var ErrFiles = errors.New("certs: bad files")
 
 // Server is the settings of a server with the certificates of the files: TLS 1.2 or
 // later. Each handshake sees the files as they are; while they cannot be read, it
-// sees them as they were, and log says so.
+// sees the last content, and the error is logged.
 func Server(f Files, log *slog.Logger) (*tls.Config, error) {
 	r := &reloading{files: f, log: log}
 	if err := r.load(); err != nil {
@@ -42,7 +43,7 @@ func Server(f Files, log *slog.Logger) (*tls.Config, error) {
 	}, nil
 }
 
-// reloading is what was read last.
+// reloading holds the content read last.
 type reloading struct {
 	files Files
 	log   *slog.Logger

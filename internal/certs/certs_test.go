@@ -156,7 +156,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestClientsShowTheirs: with an issuer of clients, nobody else comes in.
+// TestClientsShowTheirs: with an issuer of clients, all other clients are refused.
 func TestClientsShowTheirs(t *testing.T) {
 	dir, i, other := t.TempDir(), newIssuer(t), newIssuer(t)
 	ca := filepath.Join(dir, "ca.crt")

@@ -20,7 +20,7 @@ var ErrRevoked = errors.New("certs: the certificate is revoked")
 const mostRevoked = 64 << 20
 
 // readRevoked reads the lists in a file. Each must be signed by one of the issuers, given as PEM. A list whose next update is overdue
-// counts, as in etcd: what it revokes stays revoked.
+// counts, as in etcd: its certificates stay revoked.
 func readRevoked(file string, issuers []byte) (revoked, error) {
 	info, err := os.Stat(file)
 	if err == nil && info.Size() > mostRevoked {

@@ -1,7 +1,7 @@
 // Package config brings flags, environment and a YAML file together: a flag
 // named api-listen is the variable AWEIGH_API_LISTEN and the key api-listen of
 // the file. A flag given goes before the variable, that before the file, and
-// that before the flag's default. Keys that nobody knows are refused.
+// that before the flag's default. Unknown keys are refused.
 package config
 
 import (
@@ -78,7 +78,7 @@ func keyOf(variable string) string {
 func loadFile(k *koanf.Koanf, path string, flags *pflag.FlagSet, known []string) error {
 	source, err := os.ReadFile(path)
 	if err != nil {
-		return err // about the file, and not about what it says
+		return err // about the file, and not about its content
 	}
 	if line := secondDocument(source); line > 0 {
 		return fmt.Errorf("%w: %s:%d: a second document begins; the settings are one", ErrConfig, path, line)

@@ -54,7 +54,7 @@ const durations = "a length of time like 10s, 1h30m or 2160h"
 var days = regexp.MustCompile(`^([0-9]{1,5})d$`)
 
 // CheckText reports whether text, of the command line, a variable or a file, can be read as
-// what a flag holds, in words of its own: those of the libraries are for people who program.
+// a flag's value, with errors of its own: those of the libraries are for programmers.
 func CheckText(f *pflag.Flag, text string) (err error) {
 	what := ""
 	switch f.Value.Type() {

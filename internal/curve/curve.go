@@ -2,12 +2,12 @@
 // from those that do not.
 //
 // On a curve with a cofactor some points have a small order. Under such a key one
-// signature verifies for many messages, or for all, and anybody can make it: it
-// proves nothing (Brendel, Cremers, Jackson and Zhao, "The Provable Security of
-// Ed25519", 2021). Some points also have several encodings, one for the canonical
-// y below p and others for y + p or a sign of x = 0, and implementations differ on
-// them (Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs", 2020). RFC 8032
-// lets a verifier accept the former and says in section 5.1.3 to refuse the latter.
+// signature verifies for many messages, or for all, and no private key is needed to make
+// it: it proves nothing (Brendel, Cremers, Jackson and Zhao, "The Provable Security of
+// Ed25519", 2021). Some points also have several encodings, one for the canonical y below p
+// and others for y + p or a sign of x = 0, and implementations differ on them (Chalkias,
+// Garillot and Nikolaenko, "Taming the many EdDSAs", 2020). RFC 8032 allows a verifier to
+// accept the former and requires in section 5.1.3 to refuse the latter.
 package curve
 
 import (

@@ -40,7 +40,7 @@ type Daemon struct {
 	compact autocompact.Setting
 }
 
-// Open opens the node of a directory. Close it, or let Run do that.
+// Open opens the node of a directory. Close it, or call Run, which does.
 func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Daemon, error) {
 	identity, anchor, err := dir.Keys()
 	if err != nil {
@@ -112,7 +112,7 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		if err != nil {
 			return err
 		}
-		// What a node that was killed left there is of no use.
+		// The files that a killed node left there have no use.
 		if err := errors.Join(os.RemoveAll(dir.Scratch()), os.MkdirAll(dir.Scratch(), 0o700)); err != nil {
 			return fmt.Errorf("daemon: %w", err)
 		}
@@ -255,7 +255,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err == nil {
 		d.log.Info("stopped")
 	}
-	return err // whoever called Run tells of it
+	return err // the caller of Run reports it
 }
 
 // Close releases what Open opened, if it is not to Run.

@@ -44,8 +44,8 @@ type panel struct {
 
 type datasource struct{ UID string }
 
-// TestDashboardShowsWhatIsExposed: what docs/grafana/aweigh.json asks of Prometheus
-// is what a node exposes, names and labels, of the nodes that were chosen.
+// TestDashboardShowsWhatIsExposed: the queries of docs/grafana/aweigh.json use
+// names and labels that a node exposes, for the chosen nodes.
 func TestDashboardShowsWhatIsExposed(t *testing.T) {
 	text, err := os.ReadFile("../../docs/grafana/aweigh.json")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestDashboardShowsWhatIsExposed(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(query[1], "{") {
-			query[1] += "{}" // the first of all asks everybody
+			query[1] += "{}" // the first of all asks all nodes
 		}
 		asks, problem := parseExpr(query[1])
 		if problem != "" || len(asks) != 1 {

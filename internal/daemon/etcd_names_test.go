@@ -73,8 +73,8 @@ func put(key string) *etcdpb.PutRequest {
 	return &etcdpb.PutRequest{Key: []byte(key), Value: []byte("v")}
 }
 
-// TestEtcdsNamesMeanWhatTheyMeanInEtcd: after traffic that is known, what a dashboard
-// of etcd's shows is what happened, and what the API says.
+// TestEtcdsNamesMeanWhatTheyMeanInEtcd: after traffic that is known, a dashboard of
+// etcd's shows that traffic, and the values of the API.
 func TestEtcdsNamesMeanWhatTheyMeanInEtcd(t *testing.T) {
 	r := newRunning(t, 2)
 	d := r.on[0]
@@ -217,7 +217,7 @@ func TestEtcdsNamesMeanWhatTheyMeanInEtcd(t *testing.T) {
 	})
 }
 
-// TestEtcdsNamesOfThePortComeWithThePort: what nobody can call is not counted.
+// TestEtcdsNamesOfThePortComeWithThePort: a port that is not served is not counted.
 func TestEtcdsNamesOfThePortComeWithThePort(t *testing.T) {
 	dir, s := founded(t)
 	d, err := Open(dir, s, "", slog.New(slog.DiscardHandler))

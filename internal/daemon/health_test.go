@@ -47,7 +47,7 @@ type running struct {
 	logs []*lines
 }
 
-// lines is what a daemon logged.
+// lines are the log lines of a daemon.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -195,7 +195,7 @@ func get(t *testing.T, address, path string) (code int, body string) {
 	return resp.StatusCode, string(raw)
 }
 
-// until waits for a path to answer with a code, and returns what it says then.
+// until waits for a path to answer with a code, and returns the body.
 func until(t *testing.T, address, path string, want int, says ...string) (body string) {
 	t.Helper()
 	testwait.For(t, func() error {

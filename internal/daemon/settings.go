@@ -102,7 +102,8 @@ func Check(s home.Settings) error {
 	case !files.IsZero() && (files.Cert == "" || files.Key == ""):
 		return fmt.Errorf("%w: etcd-cert-file and etcd-key-file go together, and etcd-trusted-ca-file takes both", ErrSettings)
 	case s.Etcd != "":
-		// Whom a client's certificate names is not asked, but nobody without one comes in.
+		// The name in a client's certificate is not checked, but a client without one is
+		// refused.
 		if err := api.CheckOpen(s.Etcd, s.APIOpen || s.EtcdCA != ""); err != nil {
 			return fmt.Errorf("%w: etcd-listen: %w", ErrSettings, err)
 		}
@@ -115,7 +116,7 @@ func Check(s home.Settings) error {
 	return nil
 }
 
-// leastProgress bounds how often each watch is told of its progress.
+// leastProgress bounds how often each watch gets its progress.
 const leastProgress = 100 * time.Millisecond
 
 // progressEvery is the interval of watches' progress, 0 for the default.

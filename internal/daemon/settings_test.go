@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/internal/home"
 )
 
-// TestSettingsOfTLSGoTogether: half of them is an error, and so is TLS for nobody; a
-// port that asks for certificates may stand open.
+// TestSettingsOfTLSGoTogether: half of them is an error, and so is TLS without a
+// port; a port that asks for certificates may stand open.
 func TestSettingsOfTLSGoTogether(t *testing.T) {
 	good := home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Etcd: "127.0.0.1:0"}
 	for name, c := range map[string]struct {

@@ -200,7 +200,7 @@ func (n *Network) APIs() []string {
 	return out
 }
 
-// ServeEtcd lets every node serve etcd's API, for this run: the first at the
+// ServeEtcd makes every node serve etcd's API, for this run: the first at the
 // address, the others at free ports. An address that is taken is an error if it was
 // chosen; otherwise the first node, too, gets a free port.
 func (n *Network) ServeEtcd(address string, chosen bool) error {

@@ -42,9 +42,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkSurfaces is what an operation costs four anchors in this process by
-// the surface through which it comes, with 100 clients in another process on 8
-// connections: server-µs/op is user and system time of this one.
+// BenchmarkSurfaces is the cost of an operation for four anchors in this
+// process by its surface, with 100 clients in another process on 8 connections:
+// server-µs/op is user and system time of this one.
 func BenchmarkSurfaces(b *testing.B) {
 	n, err := Make(b.TempDir(), 4, quorum.BFT)
 	if err != nil {
@@ -97,7 +97,7 @@ const (
 	loadConnections = 8
 )
 
-// generator is a process that loads a node. It is told how many operations to do
+// generator is a process that loads a node. It reads how many operations to do
 // and answers when they are done, line by line.
 type generator struct {
 	ask     *bufio.Writer
@@ -139,7 +139,7 @@ func (g *generator) run(b *testing.B, n int) {
 	}
 }
 
-// load does operations as it is told on standard input, until that ends.
+// load does the operations that standard input requests, until that ends.
 func load(how string) error {
 	f := strings.Fields(how)
 	one, err := operation(f[0], f[1], f[2])

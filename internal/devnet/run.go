@@ -69,8 +69,8 @@ func (x Node) PID() int {
 
 // RunProcesses runs every node as a process of its own until ctx ends. When one
 // of them ends before, it asks ended whether the others go on. A child notices
-// the end of its parent by its standard input, which nobody else holds open,
-// and stops.
+// the end of its parent by its standard input, which no other process holds
+// open, and stops.
 func (n *Network) RunProcesses(ctx context.Context, ended func(error) (goOn bool), program string, args ...string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, x := range n.Nodes {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// timeError is what adjtimex(2) answers while nobody synchronizes the clock.
+// timeError is the answer of adjtimex(2) while the clock is not synchronized.
 const timeError = 5
 
 // kernelClock reports whether the kernel was told that the clock is

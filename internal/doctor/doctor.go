@@ -1,7 +1,7 @@
-// Package doctor looks for the mistakes that people commonly make around a
-// node, and says what to do about each. It reads, listens for a moment where
-// the node is to listen, measures the disk with a file of its own, and asks the
-// node, if it runs. It changes nothing but permissions, and those when asked to.
+// Package doctor looks for common mistakes around a node, and reports the fix
+// for each. It reads, listens for a moment where the node is to listen, measures
+// the disk with a file of its own, and asks the node, if it runs. It changes
+// nothing but permissions, and those on request only.
 package doctor
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Verdict is what a check found.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts. Only Fail is about something that stops a node, endangers it,
@@ -49,7 +49,7 @@ type Subject struct {
 	Version  string // of this program
 	NTP      string // a time server, host or host:port, to compare the clock with; empty for none
 	Fix      bool   // correct permissions
-	State    bool   // check the whole store against what is final
+	State    bool   // check the whole store against final blocks
 	Audited  func(node.AuditProgress)
 	Begun    func(part string) // is called with each part of the examination; may be nil
 	Found    func(Finding)     // is called with each finding as it is made; may be nil
@@ -111,7 +111,7 @@ func Worst(findings []Finding) Verdict {
 	return worst
 }
 
-// there reports whether the directory exists, and says so if it does not.
+// there reports whether the directory exists, and adds a finding if it does not.
 func (e *exam) there() bool {
 	info, err := os.Stat(string(e.Dir))
 	switch {

@@ -51,7 +51,7 @@ func (e *exam) checkFiles() {
 }
 
 // checkOwner reports whether everything belongs to one user, and that one can
-// write. A node that once ran as root leaves files that nobody else can open.
+// write. A node that once ran as root leaves files that no other user can open.
 func (e *exam) checkOwner() {
 	owner, known := ownerOf(string(e.Dir))
 	if !known {

@@ -13,8 +13,8 @@ const (
 	fewBytes  = 768 << 20
 )
 
-// checkLimits reports whether the system lets the node open enough files and
-// use enough memory.
+// checkLimits reports whether the system allows the node enough open files and
+// enough memory.
 func (e *exam) checkLimits() {
 	whose := "a node started from here"
 	if e.pid != 0 {
@@ -46,7 +46,7 @@ func (e *exam) checkLimits() {
 	}
 }
 
-// memory is what a process may use.
+// memory is the memory that a process may use.
 type memory struct {
 	limit  uint64 // bytes: of the machine, or less by its control group
 	killed uint64 // processes of the group killed for lack of memory

@@ -38,7 +38,7 @@ func openFiles(pid int) (limit, used uint64, err error) {
 	return limit, used, nil
 }
 
-// memoryOf is what a process may use; pid 0 is this one.
+// memoryOf is the memory that a process may use; pid 0 is this one.
 func memoryOf(pid int) (m memory, err error) {
 	who := "self"
 	if pid != 0 {

@@ -142,7 +142,7 @@ func (e *exam) checkReach() {
 	}
 }
 
-// errNotTCP is returned for addresses that say nothing when they are dialled.
+// errNotTCP is returned for addresses that cannot be tested by dialling.
 var errNotTCP = errors.New("not TCP")
 
 // dial connects to an address that the node announces.

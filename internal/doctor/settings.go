@@ -137,7 +137,7 @@ func (e *exam) checkStore() {
 	}
 }
 
-// networkOf is a network's identity as the API tells it.
+// networkOf is a network's identity as in the API.
 func networkOf(g scope.Genesis) []byte {
 	h := g.Hash()
 	return h[:]

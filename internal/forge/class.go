@@ -2,13 +2,13 @@ package forge
 
 import "reflect"
 
-// Class states what a part of a message is to a forger.
+// Class is the role of a part of a message for a forger.
 type Class string
 
 const (
 	Part        Class = "part"        // it proves nothing by itself; what it holds may
 	Plain       Class = "plain"       // a claim that no signature in it speaks for
-	Order       Class = "order"       // a scope.Revocation: the receiver holds it against what it knows itself
+	Order       Class = "order"       // a scope.Revocation: the receiver compares it with its own knowledge
 	List        Class = "list"        // of parts
 	Bytes       Class = "bytes"       // of a signature
 	Signature   Class = "signature"   // with the name of its anchor
@@ -27,8 +27,8 @@ const (
 	EncodedMeeting Class = "encoded message of a meeting"
 )
 
-// classes says for each type that may stand in a message what it is. Strings of bytes are named by the struct and
-// the field in which they stand.
+// classes has the class of each type that may be in a message. Strings of bytes are named by their struct and
+// field.
 var classes = map[string]Class{
 	"machine.Proposal": Part, "machine.Offer": Part, "machine.OfferedVote": Part, "machine.Want": Plain, "machine.Ask": Plain,
 	"machine.Answer": Part, "machine.CatchUp": Plain, "machine.Blocks": Part, "machine.Announce": Part, "machine.Cast": Part,

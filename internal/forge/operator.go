@@ -168,7 +168,7 @@ func copied(list reflect.Value) reflect.Value {
 	return reflect.AppendSlice(reflect.MakeSlice(list.Type(), 0, list.Len()+1), list)
 }
 
-// never is a view that no epoch comes to: what the coalition signs there contradicts nothing else that it signs.
+// never is a view that no epoch reaches: the coalition's signatures there contradict no other of its signatures.
 const never = 1 << 40
 
 // otherSubject is about another kind, view or block.
@@ -249,9 +249,9 @@ func (k *Kit) fault(d votes.Domain) (f votes.Equivocation, ok bool) {
 	switch k.Rand.IntN(3) {
 	case 0: // of an anchor and of another
 		f, _ = votes.NewEquivocation(sign(victim, yes), sign(key.Public().ID(), no))
-	case 1: // what the coalition signs in the victim's name
+	case 1: // the coalition's signature in the victim's name
 		f, _ = votes.NewEquivocation(sign(victim, yes), sign(victim, no))
-	default: // of one who said the same twice
+	default: // of an anchor that signed the same twice
 		f, _ = votes.NewEquivocation(sign(key.Public().ID(), no), sign(key.Public().ID(), no))
 	}
 	return f, true

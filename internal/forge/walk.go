@@ -16,7 +16,7 @@ import (
 
 // Site is a place in a message that an operator may spoil.
 type Site struct {
-	Path  string // such as Finality.Certificate.Signatures[2].Bytes
+	Path  string // like Finality.Certificate.Signatures[2].Bytes
 	Class Class
 	Value reflect.Value // can be set
 
@@ -24,7 +24,8 @@ type Site struct {
 	seals []func() // of the encodings in which it stands, the outermost first
 }
 
-// claim is what is said around a site: what its signature should be on, and whose it should be.
+// claim is the context of a site: the message that its signature should be on, and the owner
+// that it should have.
 type claim struct {
 	domain  votes.Domain
 	subject quorum.Subject
@@ -137,7 +138,7 @@ func (w *walker) known(class Class, path string) bool {
 	return class != ""
 }
 
-// around is the claim within a value: domain, subject and owner as it says them.
+// around is the claim within a value: its domain, subject and owner.
 func (w *walker) around(v reflect.Value, c claim) claim {
 	if v.Kind() != reflect.Struct {
 		return c
@@ -180,7 +181,7 @@ func (w *walker) around(v reflect.Value, c claim) claim {
 	return c
 }
 
-// BundleID is what the author of a bundle signs; zero if it is none.
+// BundleID is the hash that the author of a bundle signs; zero if it is not a bundle.
 func BundleID(b scope.Bundle) aweigh.Hash {
 	c, err := scope.CheckBundle(canon.Encode(b), scope.MostLimits(), Trusting)
 	if err != nil {

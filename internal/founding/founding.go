@@ -22,7 +22,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Anchor is what the founders of a network must know of each other.
+// Anchor is the data that the founders of a network must have of each other.
 type Anchor struct {
 	Name      string
 	Key       votes.PublicKey // signs ballots
@@ -38,7 +38,7 @@ func Vacant(dir home.Dir) error {
 	return nil
 }
 
-// Self makes the keys of a node that has none, and says who it is.
+// Self makes the keys of a node that has none, and returns its Anchor.
 func Self(dir home.Dir, s home.Settings) (Anchor, error) {
 	identity, err := dir.NewKey(dir.Identity())
 	if err != nil {
@@ -68,7 +68,7 @@ func Self(dir home.Dir, s home.Settings) (Anchor, error) {
 	return a, nil
 }
 
-// diallable reports whether an address says where to dial.
+// diallable reports whether an address can be dialled.
 func diallable(a ma.Multiaddr) bool {
 	_, where, err := manet.DialArgs(a)
 	return err != nil || !manet.IsIPUnspecified(a) && !strings.HasSuffix(where, ":0")

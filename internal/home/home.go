@@ -3,7 +3,7 @@
 //	config.yaml    settings, as the flags of "aweigh node" name them
 //	identity.key   the node's Ed25519 key: its libp2p identity, and the author of what it admits
 //	anchor.key     signs ballots; only anchors have one
-//	genesis.cbor   what the network started from
+//	genesis.cbor   the network's genesis
 //	store/         the node's state
 //
 // Keys are readable by their owner alone. Nothing here is ever overwritten.
@@ -67,7 +67,7 @@ func (d Dir) write(name string, data []byte, mode fs.FileMode) (err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("home: %w", err)
 	}
-	err = os.Link(f.Name(), name) // a rename would overwrite what is there
+	err = os.Link(f.Name(), name) // a rename would overwrite an existing file
 	if _, there := os.Lstat(name); errors.Is(err, fs.ErrExist) || err != nil && there == nil {
 		return fmt.Errorf("%w: %s", ErrThere, name)
 	}

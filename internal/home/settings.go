@@ -10,13 +10,13 @@ import (
 	"github.com/aweigh/aweigh/internal/config"
 )
 
-// Settings are what a node's configuration file says.
+// Settings are the content of a node's configuration file.
 type Settings struct {
 	Name        string    // for people
 	Listen      []string  // multiaddrs
 	Announce    []string  // multiaddrs
 	Bootstrap   []string  // multiaddrs ending in /p2p/ and a peer ID
-	Relay       bool      // carry connections to nodes that nobody can dial
+	Relay       bool      // carry connections to nodes that cannot be dialled
 	Relays      []string  // multiaddrs of such relays, through which this node is reached
 	Follow      []string  // prefixes of the scopes to hold; ["none"]: none but its own; empty: all
 	Prune       bool      // drop blocks whose changes were compacted
@@ -34,7 +34,7 @@ type Settings struct {
 	EtcdAuto    bool      // show a certificate that the node makes itself
 	EtcdCRL     string    // file of revoked certificates of clients; empty: none
 	EtcdMost    int       // bytes of a request of clients of etcd; 0 is the default
-	EtcdTells   string    // how often a watch that asked for it hears how far it is, a duration; empty is the default
+	EtcdTells   string    // how often a watch that asked for it gets its progress, a duration; empty is the default
 	Compact     [2]string // mode and retention of compactions by themselves, as in etcd; empty: none
 	Metrics     string    // host:port for metrics and health alone; empty for none
 	LogLevel    string    // debug, info, warn, error
@@ -57,7 +57,7 @@ func (d Dir) SaveSettings(s Settings) error {
 	return nil
 }
 
-// yaml writes every setting with what it means; empty ones as comments.
+// yaml writes every setting with its meaning; empty ones as comments.
 func (s Settings) yaml() string {
 	var b strings.Builder
 	b.WriteString("# Settings of one Aweigh node. Every key is also a flag of \"aweigh node\" and,\n" +

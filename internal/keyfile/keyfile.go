@@ -1,6 +1,6 @@
 // Package keyfile keeps a private key in a file that only a passphrase opens,
-// for those who sign on machines of their own: a voter's key on a laptop, or on
-// the stick that also carries the ballots.
+// for voters that sign on machines of their own: a voter's key on a laptop, or
+// on the stick that also carries the ballots.
 //
 // The file is one of age (age-encryption.org/v1), armored, whose content is the
 // key's text. So the program age opens it too: age -d voter.key. Its only
@@ -20,8 +20,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Work is the base-2 logarithm of how often scrypt repeats: what a guess costs.
-// Each step doubles time and memory.
+// Work is the base-2 logarithm of how often scrypt repeats: the cost of a
+// guess. Each step doubles time and memory.
 const (
 	DefaultWork = 18 // about a second and 256 MiB
 	MaxWork     = 20 // what Decrypt accepts, so that a file cannot demand all memory
@@ -33,8 +33,8 @@ const maxFile = 16 << 10
 var (
 	// ErrPassphrase: the passphrase is wrong, or empty. Try another.
 	ErrPassphrase = errors.New("keyfile: wrong passphrase")
-	// ErrFile: it is no key file, or it is damaged. What package age says of that is
-	// not passed on: it quotes lines of the file.
+	// ErrFile: it is no key file, or it is damaged. Errors of package age are not
+	// passed on: they quote lines of the file.
 	ErrFile = errors.New("keyfile: not an encrypted key file, or damaged; take the copy that was kept elsewhere")
 )
 

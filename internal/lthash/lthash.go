@@ -56,7 +56,7 @@ func (h *Hash) Remove(element [32]byte, room *Lanes) {
 	}
 }
 
-// noLanes is what the keystream is added to, by exclusive or, to stand alone.
+// noLanes is combined with the keystream, by exclusive or, to get the keystream itself.
 var noLanes Lanes
 
 // expand fills l with the keystream of an element.

@@ -10,7 +10,7 @@ import (
 )
 
 // TestHashForgetsOrder: the hash is that of the multiset, whatever was added and
-// removed on the way, and lane by lane what the definition says.
+// removed on the way, and lane by lane that of the definition.
 func TestHashForgetsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := rapid.SliceOfN(rapid.IntRange(0, 5), 0, 6).Draw(t, "set")

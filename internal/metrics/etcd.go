@@ -12,12 +12,12 @@ import (
 )
 
 // Names that etcd gave, for the alerts and dashboards that know them. The rule: such a
-// name stands here only where it means the same, with etcd's labels and of etcd's
+// name is used only where it means the same, with etcd's labels and of etcd's
 // type, even where that is a gauge that never falls; and its value is one that is
-// counted here anyway. Whoever asks for a name that would have to be made up finds
-// none, so that an alert on it stays silent and a panel empty, instead of lying.
-// docs/operations.md says which are missing, and why. What etcd says of its one key
-// space is of the root scope.
+// counted here anyway. A name whose value would have to be invented is missing, so
+// that an alert on it stays silent and a panel empty, instead of lying.
+// docs/operations.md lists the missing ones, with the reasons. Values of etcd's one
+// key space are those of the root scope.
 var (
 	etcdHasLeader   = foreignGauge("etcd_server_has_leader", "1 if anchors enough to decide in the root scope are in reach.")
 	etcdLearner     = foreignGauge("etcd_server_is_learner", "1 if this node has no seat in the root scope.")

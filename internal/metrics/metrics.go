@@ -1,12 +1,11 @@
-// Package metrics shows what a node counts in Prometheus' text format. Nothing is
-// measured here: counts that the parts keep anyway, in atomics, are read when
-// somebody scrapes. Each node has a registry of its own, so that several can run
-// in one process.
+// Package metrics shows a node's counts in Prometheus' text format. Nothing is
+// measured here: a scrape reads counts that the parts keep anyway, in atomics. Each
+// node has a registry of its own, so that several can run in one process.
 //
 // Labels have few values, none of them chosen by a stranger: names of anchors
 // from the genesis, kinds, and classes. A metric
-// without the label "scope" is about the whole node, or says that it is about the root
-// scope.
+// without the label "scope" is about the whole node, or states that it is about the
+// root scope.
 package metrics
 
 import (
@@ -24,21 +23,21 @@ import (
 	"github.com/aweigh/aweigh/store"
 )
 
-// Node is what is asked of a node; *node.Node is one.
+// Node is the part of a node that metrics need; *node.Node is one.
 type Node interface {
 	Root() *node.Replica
 	NetworkStats() p2p.Stats
 	Scopes() []node.ScopeInfo
 }
 
-// Store is what is asked of a store; *store.Pebble is one.
+// Store is the part of a store that metrics need; *store.Pebble is one.
 type Store interface {
 	Metrics() store.Metrics
 	Free() (bytes uint64, err error)
 	Err() error
 }
 
-// Etcd is what is asked of the port of etcd's API; *etcd.Server is one.
+// Etcd is the part of the port of etcd's API that metrics need; *etcd.Server is one.
 type Etcd interface {
 	Counts() etcd.Counts
 }

@@ -94,7 +94,7 @@ func scopes(to emit, all []node.ScopeInfo) {
 			name = show.Key(p)
 		}
 		if !x.Held {
-			continue // what is known of it is hearsay, and old
+			continue // its values come from other nodes, and are old
 		}
 		send(to, scopeHeight, uint64(x.Head.Height), name)
 		send(to, scopeRevision, x.Head.Revision, name)

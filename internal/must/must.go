@@ -5,7 +5,7 @@ package must
 
 import "fmt"
 
-// Violation is what a failed Hold panics with.
+// Violation is the value with which a failed Hold panics.
 type Violation struct{ What string }
 
 // Error implements error.
@@ -18,7 +18,7 @@ func Hold(ok bool, format string, args ...any) {
 	}
 }
 
-// OK panics with a Violation if err is not nil; doing says what was tried.
+// OK panics with a Violation if err is not nil; doing names the action.
 func OK(err error, doing string) {
 	if err != nil {
 		panic(Violation{What: doing + ": " + err.Error()})

@@ -65,8 +65,8 @@ func unquoted(s string) (string, error) {
 }
 
 // ParseApproval reads one approval: words like prefix=/secrets/, in any order, see
-// ApprovalHelp. Errors wrap ErrSyntax; whether a scope can have it is for
-// scope.Policy.Check to say.
+// ApprovalHelp. Errors wrap ErrSyntax; scope.Policy.Check checks whether a
+// scope can have it.
 func ParseApproval(text string) (a scope.Approval, err error) {
 	a.Matter = scope.Changes
 	seen := make(map[string]bool)
@@ -165,8 +165,8 @@ func SetApproval(all []scope.Approval, a scope.Approval) []scope.Approval {
 	return append(all, a)
 }
 
-// DropApproval is a list without the approvals below a prefix, of a matter; ok says
-// that there was one.
+// DropApproval is a list without the approvals below a prefix, of a matter; ok
+// reports that there was one.
 func DropApproval(all []scope.Approval, a scope.Approval) (rest []scope.Approval, ok bool) {
 	rest = slices.DeleteFunc(slices.Clone(all), func(b scope.Approval) bool { return same(&a, &b) })
 	return rest, len(rest) < len(all)

@@ -10,8 +10,9 @@ import (
 )
 
 // Lost reports which rules would not hold any more below a prefix for which a decision sets a policy: from then on
-// that alone says what needs approval there, and which verbs there are. Until then the policy above does so below a
-// prefix that is delegated, and the scope's own policy, nil if it is not known, in a scope that is revoked.
+// that policy alone decides what needs approval there, and which verbs there are. Until then the policy above does
+// so below a prefix that is delegated, and the scope's own policy, nil if it is not known, in a scope that is
+// revoked.
 func Lost(above, own *scope.Policy, d *scope.Decision) (all []string) {
 	child, now := d.Child, above
 	switch {
@@ -23,7 +24,7 @@ func Lost(above, own *scope.Policy, d *scope.Decision) (all []string) {
 	case d.Kind == scope.Revoke:
 		now = own
 	}
-	if now == own { // what the scope above decides about itself stays
+	if now == own { // decisions of the scope above about itself stay
 		all = lostDecisions(own, child)
 	}
 	all = append(all, lostApprovals(now, child)...)

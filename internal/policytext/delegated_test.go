@@ -14,7 +14,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// What the policy above asks below a delegated prefix is in a warning, unless the new policy asks the same.
+// A requirement of the policy above below a delegated prefix is in a warning, unless the new policy has the
+// same.
 func TestDelegationTellsWhatIsLost(t *testing.T) {
 	approval := func(prefix string, num uint32) scope.Approval {
 		return scope.Approval{Matter: scope.Changes, Prefix: []byte(prefix), Num: num, Den: 4, Window: time.Hour}
@@ -100,8 +101,8 @@ func TestEveryLossIsTold(t *testing.T) {
 	})
 }
 
-// TestRevocationTellsWhatIsLost: so is what the scope's own policy asks, of its decisions, too; the policy above does
-// not matter.
+// TestRevocationTellsWhatIsLost: so are requirements of the scope's own policy, also for its decisions; the policy
+// above does not matter.
 func TestRevocationTellsWhatIsLost(t *testing.T) {
 	above, own, next := scope.DefaultPolicy(quorum.BFT), scope.DefaultPolicy(quorum.BFT), scope.DefaultPolicy(quorum.BFT)
 	above.Approvals = []scope.Approval{{Matter: scope.Changes, Num: 1, Den: 2, Window: time.Hour}}

@@ -1,5 +1,5 @@
 // Package policytext writes a scope's policy as YAML that explains itself, and
-// reads it back. What a text leaves out stays as it was.
+// reads it back. Values that a text leaves out stay unchanged.
 package policytext
 
 import (
@@ -82,7 +82,7 @@ func approvals(n *yaml.Node) (all []scope.Approval, err error) {
 }
 
 // Read is a policy with what the text changes. Errors wrap ErrSyntax and name the
-// line; whether a scope can have the policy is for scope.Policy.Check to say.
+// line; scope.Policy.Check checks whether a scope can have the policy.
 func Read(text []byte, base scope.Policy) (scope.Policy, error) {
 	var root, more yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(text))
@@ -176,8 +176,8 @@ type Change struct {
 	About    string
 }
 
-// Patch is a policy after changes, as Diff lists them. It reads their text alone: what it
-// gives is what the text says. Errors wrap ErrSyntax.
+// Patch is a policy after changes, as Diff lists them. It reads their text alone, so its
+// result is the text's. Errors wrap ErrSyntax.
 func Patch(base scope.Policy, changes []Change) (p scope.Policy, err error) {
 	p = base
 	for _, c := range changes {

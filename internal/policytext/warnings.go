@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Warnings say what is odd about the approvals that a policy has and another has not:
-// it can have them, but they may not do what was meant.
+// Warnings report what is odd about the approvals that a policy has and another has
+// not: they are valid, but may not have the intended effect.
 func Warnings(from, to scope.Policy) (all []string) {
 	known := make(map[string]bool)
 	for _, a := range from.Approvals {
@@ -32,7 +32,7 @@ func Warnings(from, to scope.Policy) (all []string) {
 	return all
 }
 
-// alone names the approvers whose single ballot carries what an approval is about.
+// alone names the approvers whose single ballot carries a motion under an approval.
 func alone(a *scope.Approval) (all []string) {
 	const anchors = 1_000_000 // the weight of all of them
 	total, required := uint64(anchors), 0
@@ -56,7 +56,7 @@ func alone(a *scope.Approval) (all []string) {
 	return all
 }
 
-// within reports whether a share is met by whoever meets a rule.
+// within reports whether all sets of voters that meet a rule meet a share.
 func within(a *scope.Approval, r quorum.Rule) bool {
 	return uint64(a.Num)*r.Den <= r.Num*uint64(a.Den)
 }

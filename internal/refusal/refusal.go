@@ -45,9 +45,9 @@ func (e *classified) Error() string { return e.text }
 // Refusal returns the class. Other types of errors may have this method too.
 func (e *classified) Refusal() Class { return e.class }
 
-// Of returns the class of an error: its own, or that of an error which it wraps. If it wraps several, the class that
-// says most decides, and of equal ones the first: Malformed says least, then Invalid, then the others, then an error
-// that New marked as Internal. Of returns Internal for an error without a class.
+// Of returns the class of an error: its own, or that of an error which it wraps. If it wraps several, the most
+// specific class decides, and of equal ones the first: Malformed is the least specific, then Invalid, then the
+// others, then an error that New marked as Internal. Of returns Internal for an error without a class.
 func Of(err error) Class {
 	c, _ := of(err)
 	return c

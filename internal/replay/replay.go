@@ -22,7 +22,7 @@ import (
 // ErrMismatch is wrapped by errors about a history that does not add up.
 var ErrMismatch = errors.New("replay: the history does not add up")
 
-// Report is what was computed, and found to be the same.
+// Report is the computed history, which was found to be the same.
 type Report struct {
 	Genesis      scope.Genesis
 	Head         scope.Head
@@ -35,7 +35,7 @@ type Report struct {
 
 // Run computes the history of a store again, in another that is empty, from the
 // genesis on. Signatures of mutations, proofs, ballots and certificates are
-// verified. progress, if not nil, is told how far it has come, and ends it by an
+// verified. progress, if not nil, gets the progress, and ends the run by an
 // error. Errors wrap ErrMismatch, or machine.ErrNoBlock where blocks are missing.
 func Run(from kv.Reader, into store.Store, progress func(done, all aweigh.Height) error) (r Report, err error) {
 	defer func() {
@@ -174,7 +174,7 @@ func (p *player) handover(e *scope.Epoch, b *scope.Block, computed *scope.Epoch)
 	return nil
 }
 
-// compare holds what came out against what the node has.
+// compare compares the result with the node's state.
 func (p *player) compare(stored *scope.State) error {
 	r := &p.report
 	r.Head = p.state.Head()
@@ -204,7 +204,7 @@ func (p *player) compare(stored *scope.State) error {
 	return p.final()
 }
 
-// changes compares what is on record of an anchor's trust.
+// changes compares the record of an anchor's trust.
 func (p *player) changes(a aweigh.AnchorID) error {
 	want := p.trust[a]
 	i := len(want)

@@ -116,8 +116,8 @@ func (a altered) Scan(from, to []byte, reverse bool, visit func(k, v []byte) boo
 	})
 }
 
-// TestLiesInTheRecordShow: whatever a store says of rosters and trust, in a form
-// that is good, is compared with what follows from its blocks.
+// TestLiesInTheRecordShow: well-formed records of rosters and trust are compared
+// with the results of the store's blocks.
 func TestLiesInTheRecordShow(t *testing.T) {
 	s, id := lived(t)
 	record := func(letter byte) []byte { return append(append([]byte{'n'}, id[:]...), letter) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Stat is what the kernel tells of a process from its state on, which is field 3 of proc(5); nil if it tells nothing.
+// Stat are the kernel's fields about a process from its state on, which is field 3 of proc(5); nil if there are none.
 func Stat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

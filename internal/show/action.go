@@ -59,7 +59,7 @@ func saidOf(x *aweighv1.Said) saidJSON {
 	return saidJSON{hex.EncodeToString(x.Scope), string(x.Prefix), x.Decides, x.Allowed, x.Class, x.Rule, x.Why, x.Detail}
 }
 
-// verdict is what a scope says, in words.
+// verdict is a scope's verdict, in words.
 func verdict(x *aweighv1.Said) (says, class, because string) {
 	says, because = "allowed", x.Rule
 	switch {
@@ -79,7 +79,8 @@ func verdict(x *aweighv1.Said) (says, class, because string) {
 	return says, class, because
 }
 
-// Judged writes what scopes say to a verb. tried says that the last rule is none in force.
+// Judged writes the scopes' verdicts on a verb. tried reports that the last rule is not in
+// force.
 func (p Printer) Judged(verb string, key []byte, r *aweighv1.JudgeResponse, tried bool) error {
 	allowed := true
 	for _, x := range r.Said {

@@ -14,19 +14,19 @@ type toldJSON struct {
 	Comment string `json:"comment,omitempty"`
 	Height  uint64 `json:"height"`  // of the block that recorded it
 	Late    bool   `json:"late"`    // after the end: it changed nothing
-	Offline bool   `json:"offline"` // signed away from any node, as its voter says
+	Offline bool   `json:"offline"` // signed away from any node, as its voter states
 }
 
 type approvedJSON struct {
 	Motion   string     `json:"motion"`
 	OpenedNs int64      `json:"opened_ns"`
 	Height   uint64     `json:"height"` // of the block that carried it
-	Asked    string     `json:"asked"`  // what the policy asks for, in words
+	Asked    string     `json:"asked"`  // the policy's requirement, in words
 	Needed   uint64     `json:"needed_weight"`
 	Anchors  uint32     `json:"needed_anchors"`
 	Approve  uint64     `json:"approve_weight"`
 	Reject   uint64     `json:"reject_weight"`
-	Void     uint64     `json:"void_weight"` // of those who said both
+	Void     uint64     `json:"void_weight"` // of voters that voted both ways
 	Total    uint64     `json:"total_weight"`
 	Ballots  []toldJSON `json:"ballots"`
 }
@@ -46,7 +46,7 @@ func approvedOf(a *scope.Approved) *approvedJSON {
 	return out
 }
 
-// approvals writes who approved a change.
+// approvals writes the approvers of a change.
 func (p Printer) approvals(a *scope.Approved) error {
 	fmt.Fprintln(p.Out)
 	rows := [][]string{{"VOTED", "ID", "WEIGHT", "CHOICE", "BLOCK", "COMMENT"}}

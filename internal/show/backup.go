@@ -31,7 +31,7 @@ func backupOf(dir string, m *backup.Manifest) backupJSON {
 	}
 }
 
-// Backup writes what a backup in a directory holds.
+// Backup writes the content of a backup in a directory.
 func (p Printer) Backup(dir string, m *backup.Manifest) error {
 	if p.Format == JSON {
 		return p.JSON(backupOf(dir, m))
@@ -66,7 +66,7 @@ type auditedJSON struct {
 	Roster string `json:"roster"`
 }
 
-// Restored writes what a restore made in a directory of the backup in another one, and what an audit found it to hold.
+// Restored writes the result of a restore into a directory from the backup in another one, and of its audit.
 func (p Printer) Restored(dir, from string, r *backup.Restored) error {
 	m := &r.Manifest
 	if p.Format != JSON {

@@ -34,7 +34,7 @@ type benchJSON struct {
 	Errors       map[string]uint64 `json:"errors"`
 }
 
-// Bench writes what a load measured.
+// Bench writes the results of a load.
 func (p Printer) Bench(r *bench.Result) error {
 	operation := "get"
 	if r.Config.Write {

@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Shown is a ballot of a file, and what is known of it.
+// Shown is a ballot of a file, with the results of its checks.
 type Shown struct {
 	votes.MotionBallot
 	File    string // that it was read from
@@ -102,7 +102,7 @@ func (p Printer) Ballots(all []Shown, mo *scope.Motion, t *votes.MotionTally) er
 	return nil
 }
 
-// Signed writes what a ballot says that was just signed.
+// Signed writes the content of a ballot that was just signed.
 func (p Printer) Signed(b *votes.MotionBallot, name string, weight uint64, file string) error {
 	if p.Format == JSON {
 		return p.JSON(shownOf(&Shown{MotionBallot: *b, File: file, Name: name, Weight: weight, Checked: true}))

@@ -11,7 +11,7 @@ type checkpointJSON struct {
 	Root     string         `json:"root"` // hexadecimal, where the note has base64
 	Epoch    uint64         `json:"epoch"`
 	Roster   string         `json:"roster"`
-	Weight   uint64         `json:"weight"` // of those who signed
+	Weight   uint64         `json:"weight"` // of the anchors that signed
 	Total    uint64         `json:"total_weight"`
 	Cosigned []cosignedJSON `json:"cosigned"`
 	Note     string         `json:"note"`

@@ -17,7 +17,7 @@ const (
 )
 
 // difference is the lines of two contents, nil for none, marked with - and + where
-// they differ. Content that is no text is named by its length and hash.
+// they differ. Content that is not text is named by its length and hash.
 func difference(before, after []byte) (out []string) {
 	a, b := contentLines(before), contentLines(after)
 	start := 0
@@ -33,7 +33,7 @@ func difference(before, after []byte) (out []string) {
 	return append(out, around(a[len(a)-tail:], true, false)...)
 }
 
-// around is what is equal before or after a difference.
+// around are the equal lines before or after a difference.
 func around(lines []string, first, all bool) (out []string) {
 	if n := len(lines) - contextLines; n > 0 && !all {
 		gap := fmt.Sprintf("  … %d lines as they are", n)
@@ -88,8 +88,8 @@ func matched(a, b []string) (out []string) {
 	return out
 }
 
-// contentLines is content as lines of text. A missing line break at the end is told,
-// so that no two contents look alike.
+// contentLines is content as lines of text. A missing line break at the end is
+// marked, so that no two contents look alike.
 func contentLines(content []byte) []string {
 	switch {
 	case content == nil:

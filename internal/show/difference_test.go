@@ -37,9 +37,9 @@ func TestDifferencesAreReadable(t *testing.T) {
 	}
 }
 
-// TestDifferencesTellBothSides: without the lines left out, each side can be read
-// off what is shown.
-func TestDifferencesTellBothSides(t *testing.T) {
+// TestDifferencesShowBothSides: apart from the lines left out, both sides can be
+// read from the difference.
+func TestDifferencesShowBothSides(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
 		text := func() []byte {

@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Fault writes what a proof against an anchor shows that was verified, in the
-// epoch of its ballots; pinned says whether its network was compared with one
+// Fault writes the content of a verified proof against an anchor, in the epoch
+// of its ballots; pinned reports whether its network was compared with one
 // known from elsewhere.
 func (p Printer) Fault(f *scope.FaultProof, e *scope.Epoch, who scope.Anchor, pinned bool) error {
 	id, weight, total := who.Key.ID(), e.Roster.Weights.Of(who.Key.ID()), e.Roster.Weights.Total()

@@ -51,7 +51,7 @@ func proposalJSONOf(x *aweighv1.Proposal, names map[string]string) proposalJSON 
 	return out
 }
 
-// Missing reports what a decision still takes, or what became of it.
+// Missing returns what a decision still needs, or its outcome.
 func Missing(x *aweighv1.Proposal, names map[string]string) string {
 	switch x.Fate {
 	case "effective":
@@ -82,7 +82,7 @@ func Missing(x *aweighv1.Proposal, names map[string]string) string {
 	return "needs the approval of " + strings.Join(words, ", and of ")
 }
 
-// effective reports what a decision in effect did.
+// effective describes the effect of a decision.
 func effective(x *aweighv1.Proposal) string {
 	since := ""
 	if x.Effective > 0 {
@@ -104,7 +104,7 @@ func nameOf(names map[string]string, id []byte) string {
 	return short(id)
 }
 
-// about is what a decision changes, for people.
+// about describes a decision's change, for people.
 func about(x *aweighv1.Proposal, names map[string]string) string {
 	switch x.Kind {
 	case "policy":
@@ -176,8 +176,8 @@ func listed(x *aweighv1.Proposal, names map[string]string) string {
 	return cut(strings.Replace(Missing(x, names), "needs the approval of ", "needs ", 1), 23)
 }
 
-// Governed writes what became of a decision; next says what must happen now, if
-// it is not carried. r may be nil if the names are not known.
+// Governed writes the outcome of a decision; next is the next step, if it is
+// not carried. r may be nil if the names are not known.
 func (p Printer) Governed(g *aweighv1.GovernResponse, r *aweighv1.TrustResponse, next string) error {
 	names := make(map[string]string)
 	if r != nil {

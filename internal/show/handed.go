@@ -21,7 +21,7 @@ type Refusal struct {
 	*aweighv1.RefusedBallot
 }
 
-// Contrary is a ballot whose voter has signed the opposite, too.
+// Contrary is a ballot whose voter has also signed the opposite.
 type Contrary struct {
 	File string // as of a Refusal
 	*aweighv1.ContraryBallot
@@ -108,7 +108,7 @@ func (p Printer) handedJSON(h *HandedIn) error {
 		Voter  string `json:"voter"`
 		Name   string `json:"name,omitempty"`
 		Choice string `json:"choice"`
-		Before string `json:"before"` // what another of the voter says
+		Before string `json:"before"` // the vote of the voter's other ballot
 	}
 	out := struct {
 		Added       uint64     `json:"added"`

@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Inspection writes what a motion asks for, as proven; pinned says whether its
+// Inspection writes a motion's request, as proven; pinned reports whether its
 // network was compared with one known from elsewhere, and now is the time by the
 // clock of this machine.
 func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Instant) error {
@@ -77,7 +77,7 @@ func provenBy(r *scope.MotionReport) string {
 	return "as ordered; that it opened, under which approval, and what it found are only stated by the node that wrote this file, as no later block was final"
 }
 
-// decision writes what a decision is about in full.
+// decision writes a decision in full.
 func (p Printer) decision(r *scope.MotionReport) {
 	switch d := r.Decision; d.Kind {
 	case scope.SetPolicy:
@@ -104,7 +104,7 @@ func (p Printer) decision(r *scope.MotionReport) {
 	}
 }
 
-// proposer is the name of who proposed, where roster or policy give one.
+// proposer is the name of the author, if roster or policy give one.
 func proposer(r *scope.MotionReport) string {
 	if name := authorName(r.Under.Roster.Anchors, r.Author.ID()); name != "" {
 		return name
@@ -165,7 +165,7 @@ func shortKey(key string) string {
 	return key
 }
 
-// conditions writes what the transaction compares.
+// conditions writes the compares of the transaction.
 func (p Printer) conditions(r *scope.MotionReport) {
 	if len(r.Txn.Reach) > 0 {
 		fmt.Fprintln(p.Out, "\nthe author may change these keys alone; if an object has an alias elsewhere by then, the motion is void:")
@@ -210,7 +210,7 @@ func keyRange(key, end []byte) string {
 	return fmt.Sprintf("all keys from %q up to %q", key, end)
 }
 
-// intended writes what the motion would do.
+// intended writes the effects of the motion.
 func (p Printer) intended(r *scope.MotionReport) {
 	fmt.Fprintln(p.Out, "\nif it is carried:")
 	ops := r.Txn.Success

@@ -68,7 +68,7 @@ type inspectionJSON struct {
 	Anchors       uint32           `json:"needed_anchors"`
 	Total         uint64           `json:"total_weight"`
 	Voters        []electorJSON    `json:"voters"`
-	Subject       string           `json:"subject"` // what it is about, in words
+	Subject       string           `json:"subject"` // its subject, in words
 	Conditions    []string         `json:"conditions"`
 	Held          bool             `json:"conditions_held"`
 	Reach         []reachJSON      `json:"reach,omitempty"` // ranges of keys that the author may change; none: all
@@ -77,7 +77,7 @@ type inspectionJSON struct {
 	Origin        attestationJSON  `json:"origin"`             // the block that opened it
 	Head          attestationJSON  `json:"head"`               // a later one, whose lineage includes that, or the same if it is bare
 	Warnings      []string         `json:"warnings,omitempty"` // rules that would not hold any more
-	Bare          bool             `json:"bare"`               // the opening, and what it found, stand on the word of the node that exported it
+	Bare          bool             `json:"bare"`               // opening and findings are only stated by the exporting node
 	Opening       wysiwys.Form     `json:"opening"`            // all of the motion as it opened, with its mutation
 }
 

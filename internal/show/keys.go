@@ -220,8 +220,8 @@ func txnOf(r *aweighv1.TxnResponse) *txnJSON {
 	return out
 }
 
-// Txn writes the answer to a transaction. One whose conditions did not hold, and that has nothing to do then, has no
-// answer but in JSON: that is an error.
+// Txn writes the answer to a transaction. One whose conditions did not hold, and that has nothing to do then, has an
+// answer in JSON only: that is an error.
 func (p Printer) Txn(r *aweighv1.TxnResponse, otherwise bool) error {
 	if p.Format == JSON {
 		return p.JSON(txnOf(r))

@@ -66,7 +66,7 @@ func entriesJSON(entries []*aweighv1.Entry) []entryJSON {
 }
 
 // entries writes changes of an object, with the keys under which they happened if
-// keyed says so.
+// keyed is set.
 func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
 	rows := [][]string{{"REVISION", "VERSION", "CHANGE", "BY", "TIME", "BLOCK", "BECAUSE"}}
 	if keyed {
@@ -154,12 +154,12 @@ type whyJSON struct {
 	TakenFrom     string          `json:"taken_from,omitempty"` // the scope from which the key was taken over; there is no origin then
 }
 
-// Why writes what a proof shows that was verified; pinned says whether its
+// Why writes the content of a verified proof; pinned reports whether its
 // network was compared with one known from elsewhere.
 func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	rules := r.Under.Policy.Rules
 	rule := rules.Finalize
-	var authorID aweigh.Hash // none, if nobody asked for it
+	var authorID aweigh.Hash // none, if no author asked for it
 	if !r.Entry.Mutation.IsZero() {
 		authorID = r.Author.ID()
 	}
@@ -262,7 +262,7 @@ func authorName(anchors []scope.Anchor, author aweigh.Hash) string {
 	return ""
 }
 
-// when reports what the time of the mutation's block is.
+// when is the time of the mutation's block.
 func when(r *scope.Report) string {
 	if r.Approved != nil {
 		return "  proposed"

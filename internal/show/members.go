@@ -11,7 +11,7 @@ type Member struct {
 }
 
 // Members writes the nodes of a network whose first block since the start is
-// final, and what to try next.
+// final, and commands to try next.
 func (p Printer) Members(members []Member, height uint64, key string) error {
 	rows := [][]string{{"NODE", "PEER"}}
 	var first Member

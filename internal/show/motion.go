@@ -65,7 +65,7 @@ type castJSON struct {
 	Late    bool   `json:"late"`
 	Early   bool   `json:"early"`
 	Comment string `json:"comment,omitempty"`
-	Offline bool   `json:"offline"` // signed away from any node, as its voter says
+	Offline bool   `json:"offline"` // signed away from any node, as its voter states
 }
 
 func motionJSONOf(m *aweighv1.Motion) motionJSON {
@@ -180,8 +180,8 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 	return p.toldAlone(r.Header)
 }
 
-// aboutMotion reports what a motion is about, and by which ID "policy set" and
-// "anchor" speak of it.
+// aboutMotion returns a motion's subject, and the ID by which "policy set" and
+// "anchor" name it.
 func aboutMotion(subject string, decision []byte) string {
 	if len(decision) == 0 {
 		return subject
@@ -206,12 +206,13 @@ func authorOf(m *aweighv1.Motion) string {
 // stands reports whether a motion is not closed.
 func stands(m *aweighv1.Motion) bool { return m.Fate == "open" || m.Fate == "approved" }
 
-// approvedIn says since when a motion waits for its turn: its deadline does not matter any more.
+// approvedIn returns since when a motion waits for its turn: its deadline does not matter any
+// more.
 func approvedIn(m *aweighv1.Motion) string {
 	return fmt.Sprintf("approved in block %d", m.ApprovedHeight)
 }
 
-// stateOf is how a motion stands in a few words; "motion show" says why.
+// stateOf is a motion's state in a few words; "motion show" prints the reason.
 func stateOf(m *aweighv1.Motion) string {
 	switch {
 	case m.Doomed != "":
@@ -410,7 +411,8 @@ func Progress(m *aweighv1.Motion) string {
 	return s
 }
 
-// DoomedUntil says until when a motion stays open that would be void, and who ends it before.
+// DoomedUntil returns until when a motion stays open that would be void, and how it can end
+// before.
 func DoomedUntil(m *aweighv1.Motion) string {
 	sooner := fmt.Sprintf("%s, which proposed it, ends it sooner: aweigh motion withdraw %s", Line(authorOf(m)), short(m.Id))
 	if len(m.Decision) > 0 {

@@ -61,7 +61,7 @@ func motionChangeJSONOf(c *aweighv1.MotionChange) motionChangeJSON {
 	return x
 }
 
-// changes writes what a motion would do, as a difference to what was there when it
+// changes writes the effects of a motion, as a difference to the content when it
 // opened.
 func (p Printer) changes(m *aweighv1.Motion) error {
 	if len(m.Changes) == 0 {
@@ -104,7 +104,7 @@ func (p Printer) changes(m *aweighv1.Motion) error {
 	return err
 }
 
-// before writes what was there when a motion opened.
+// before writes the content when a motion opened.
 func (p Printer) before(m *aweighv1.Motion, c *aweighv1.MotionChange) {
 	was := c.Was
 	if c.Lost && stands(m) && m.Doomed == "" {
@@ -121,7 +121,7 @@ func (p Printer) before(m *aweighv1.Motion, c *aweighv1.MotionChange) {
 	}
 }
 
-// since writes what was changed there after a motion opened.
+// since writes the changes there after a motion opened.
 func (p Printer) since(c *aweighv1.MotionChange) {
 	if c.Lost {
 		return // nothing to compare with
@@ -143,7 +143,7 @@ func (p Printer) since(c *aweighv1.MotionChange) {
 	}
 }
 
-// mostHeld is how many keys of a range a node tells; there may be more.
+// mostHeld is how many keys of a range a node returns; there may be more.
 const mostHeld = 100
 
 // told reports whether a list of keys would have a key in it, had it been there.
@@ -151,7 +151,7 @@ func told(list []*aweighv1.KeyValue, key []byte) bool {
 	return len(list) < mostHeld || bytes.Compare(key, list[len(list)-1].Key) <= 0
 }
 
-// held is what a key holds, with its name if there may be others.
+// held is the content of a key, with its name if there may be others.
 func held(c *aweighv1.MotionChange, kv *aweighv1.KeyValue) string {
 	name := ""
 	if len(c.RangeEnd) > 0 {

@@ -13,8 +13,8 @@ func keyed(rev int64, key, value string) *aweighv1.KeyValue {
 	return &aweighv1.KeyValue{Key: []byte(key), Value: []byte(value), ModRevision: rev, Version: 1}
 }
 
-// TestMotionsAreShownAsTheyOpened: what a motion would change is told as its voters
-// saw it, and what came since beside it.
+// TestMotionsAreShownAsTheyOpened: the effects of a motion are shown as its voters
+// saw them, with later changes beside them.
 func TestMotionsAreShownAsTheyOpened(t *testing.T) {
 	put := &aweighv1.MotionChange{Key: []byte("/a"), Value: []byte("new"), Was: []*aweighv1.KeyValue{keyed(4, "/a", "old")}, Now: []*aweighv1.KeyValue{keyed(6, "/a", "other")}}
 	gone := &aweighv1.MotionChange{Key: []byte("/a"), Value: []byte("new"), Was: put.Was}
@@ -63,8 +63,8 @@ func TestMotionsAreShownAsTheyOpened(t *testing.T) {
 	}
 }
 
-// TestLeasesOfPutsAreShown: voters see that a key will be deleted with a lease, which, after
-// how long without renewal, and who can put that off.
+// TestLeasesOfPutsAreShown: voters see that a key will be deleted with a lease, which lease,
+// after how long without renewal, and who can renew it.
 func TestLeasesOfPutsAreShown(t *testing.T) {
 	m := &aweighv1.Motion{Fate: "open", Changes: []*aweighv1.MotionChange{{
 		Key: []byte("/free"), Value: []byte("1"), Lease: 0x1f, Ttl: 15, Keeper: []byte{0xab, 0xcd, 0xef, 0x01, 2}, KeeperName: "node3",

@@ -31,7 +31,7 @@ func decided(m *aweighv1.Motion) *scope.Policy {
 	}
 }
 
-// warnings say what a motion that stands would end without saying so. inForce is the policy of its scope, and own that
+// warnings report what a valid motion would end without naming it. inForce is the policy of its scope, and own that
 // of the scope that it is about; nil if they are not known.
 func warnings(m *aweighv1.Motion, inForce, own *scope.Policy) []string {
 	d := DecisionOf(m)
@@ -41,7 +41,7 @@ func warnings(m *aweighv1.Motion, inForce, own *scope.Policy) []string {
 	return policytext.Lost(inForce, own, d)
 }
 
-// terms writes how a policy differs from the default one, which says the rest.
+// terms writes how a policy differs from the default one, which has the rest.
 func (p Printer) terms(to *scope.Policy) error {
 	mode := to.Rules.Mode
 	rows := [][]string{{"POLICY", "", "DEFAULT"}, {"quorum.mode", mode.String(), ""}}

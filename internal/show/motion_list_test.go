@@ -9,7 +9,8 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 )
 
-// A list of motions fits a terminal, says of an open one that it would be void, and which node told it alone.
+// A list of motions fits a terminal, marks an open one that would be void, and names the node that answered
+// alone.
 func TestMotionsAreListedBriefly(t *testing.T) {
 	long := "another policy, 107acfe6, takes effect; this one was proposed from the one before, and would undo it: propose it again"
 	r := &aweighv1.MotionsResponse{Header: &aweighv1.Header{Height: 7, Node: "oslo"}, Motions: []*aweighv1.Motion{

@@ -9,7 +9,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 )
 
-// TestApprovedMotionsWaitForTheirTurn: of a motion that is approved its deadline says nothing any more.
+// TestApprovedMotionsWaitForTheirTurn: the deadline of an approved motion has no meaning any more.
 func TestApprovedMotionsWaitForTheirTurn(t *testing.T) {
 	over := time.Unix(1795238989, 0)
 	m := &aweighv1.Motion{Id: make([]byte, 32), Fate: "approved", ApprovedHeight: 17, DeadlineNs: over.UnixNano(),

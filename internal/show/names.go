@@ -27,7 +27,7 @@ func movedOf(m *aweighv1.Moved) *movedJSON {
 	return out
 }
 
-// Resolved writes what a name stands for: what Range writes of a key, and more.
+// Resolved writes the object of a name: the output of Range for a key, and more.
 func (p Printer) Resolved(r *aweighv1.ResolveResponse) error {
 	kvs := []*aweighv1.KeyValue{r.Kv}
 	switch p.Format {
@@ -97,7 +97,7 @@ func (p Printer) Named(req *aweighv1.NameRequest, r *aweighv1.NameResponse) erro
 	return err
 }
 
-// Object writes what is known of a UID.
+// Object writes the record of a UID.
 func (p Printer) Object(r *aweighv1.ObjectResponse) error {
 	if p.Format == JSON {
 		out := struct {

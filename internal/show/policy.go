@@ -13,8 +13,8 @@ type weightJSON struct {
 	To   uint64 `json:"to"`
 }
 
-// PolicyDiff writes what a policy changes. now is how the anchors stand, and what
-// they would weigh in the next epoch without it; after is the same with it.
+// PolicyDiff writes a policy's changes. now is the anchors' standing, with their
+// weights in the next epoch without it; after is the same with it.
 func (p Printer) PolicyDiff(diff []policytext.Change, now, after *aweighv1.TrustResponse) error {
 	var weights []weightJSON
 	for i, a := range after.Anchors {

@@ -12,7 +12,7 @@ type Names struct {
 	anchors map[string]string // their names, by their IDs
 }
 
-// NamesOf are the names of the motions and the anchors that a node tells of.
+// NamesOf are the names of the motions and the anchors in a node's answers.
 func NamesOf(motions []*aweighv1.Motion, trust *aweighv1.TrustResponse) Names {
 	n := Names{make(map[string]string), make(map[string]string)}
 	for _, m := range motions {

@@ -38,7 +38,7 @@ func (p Printer) seatTable(e *scope.Epoch) error {
 }
 
 // Roster writes the newest roster that was verified, by so many handovers; pinned
-// says whether the network was compared with one known from elsewhere.
+// reports whether the network was compared with one known from elsewhere.
 func (p Printer) Roster(g scope.Genesis, e *scope.Epoch, handovers int, took time.Duration, pinned bool, trusted string) error {
 	total := e.Roster.Weights.Total()
 	finalize := e.Policy.Rules.For(quorum.Finalize).Threshold(total)
@@ -96,7 +96,7 @@ func (p Printer) Roster(g scope.Genesis, e *scope.Epoch, handovers int, took tim
 	return err
 }
 
-// Replay writes what a replay found.
+// Replay writes the result of a replay.
 func (p Printer) Replay(r replay.Report, took time.Duration) error {
 	if p.Format == JSON {
 		return p.JSON(struct {

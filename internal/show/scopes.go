@@ -49,7 +49,7 @@ func ScopeName(x *aweighv1.Scope) string {
 	return Key(x.Prefix)
 }
 
-// health says in a word or two whether a scope can decide.
+// health describes in a word or two whether a scope can decide.
 func health(x *aweighv1.Scope) string {
 	switch {
 	case !x.Held:
@@ -177,7 +177,8 @@ func handing(x *aweighv1.Scope) string {
 	return ", revoked"
 }
 
-// revocable is whether the scope above can say who governs a scope, and what it said.
+// revocable describes whether the scope above can change a scope's government, and
+// its order.
 func revocable(x *aweighv1.Scope) string {
 	if x.NoticeNs == 0 {
 		return "no, it was founded for good"
@@ -193,7 +194,7 @@ func revocable(x *aweighv1.Scope) string {
 	return s
 }
 
-// Scope writes all that a node tells of one scope.
+// Scope writes a node's whole answer about one scope.
 func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 	if p.Format == JSON {
 		return p.Scopes(&aweighv1.ScopesResponse{Scopes: []*aweighv1.Scope{x}}, false)

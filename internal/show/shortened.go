@@ -9,8 +9,8 @@ import (
 
 const (
 	mostQuoted = 128 // letters of what an error quotes in full
-	mostWord   = 300 // letters of a word without quotes, such as a path or an address
-	leastShown = 64  // letters of what is longer
+	mostWord   = 300 // letters of a word without quotes, like a path or an address
+	leastShown = 64  // letters shown of longer ones
 )
 
 // pieces matches each quotation, whatever its length, since a quotation that is skipped would leave its end to begin

@@ -1,4 +1,4 @@
-// Package show writes what the API answers, as tables for people, as JSON for
+// Package show writes the API's answers, as tables for people, as JSON for
 // programs, or as bare values for pipes. The JSON forms are stable: fields may
 // be added, none change their meaning.
 package show
@@ -71,7 +71,7 @@ func (p Printer) table(rows ...[]string) error {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, Line(c)) // no cell holds what does not print, whoever wrote it
+			fmt.Fprint(w, Line(c)) // no cell holds characters that do not print
 		}
 		fmt.Fprintln(w)
 	}
@@ -144,7 +144,7 @@ type header struct {
 	Revision     int64  `json:"revision"`
 	Linearizable bool   `json:"linearizable"`
 	CatchingUp   bool   `json:"catching_up,omitempty"`
-	Node         string `json:"node,omitempty"` // that answered, where it is told
+	Node         string `json:"node,omitempty"` // that answered, if known
 }
 
 func headerJSON(h *aweighv1.Header) header {
@@ -203,7 +203,7 @@ func shortened(s string, most int) string {
 	return string(r[:most-1-half]) + "…" + string(r[len(r)-half:])
 }
 
-// mostName bounds the letters of a name in a cell of a table, whose other cells tell the ID.
+// mostName bounds the letters of a name in a cell of a table, whose other cells have the ID.
 const mostName = 20
 
 // brief is a name for a cell of a table.

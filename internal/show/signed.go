@@ -12,7 +12,7 @@ import (
 // longest is how many bytes of one value a text shows.
 const longest = 4096
 
-// ToSign writes all of what is to be signed; what says what that is.
+// ToSign writes all content that is to be signed; what names it.
 func (p Printer) ToSign(what string, f wysiwys.Form) error {
 	_, err := fmt.Fprintf(p.Out, "%s, in full:\n%s", what, f.Text(longest))
 	return err

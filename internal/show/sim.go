@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// Simulation is a run with what the program around it knows.
+// Simulation is a run with data of the program around it.
 type Simulation struct {
 	*sim.Result
 	Wall   time.Duration
@@ -22,7 +22,7 @@ type Simulation struct {
 type runJSON struct {
 	Scenario   string        `json:"scenario"`
 	Seed       uint64        `json:"seed"`
-	Failure    string        `json:"failure"` // empty: what was promised held
+	Failure    string        `json:"failure"` // empty: all promises held
 	Trace      string        `json:"trace"`
 	Events     uint64        `json:"events"`
 	VirtualNs  time.Duration `json:"virtual_ns"`
@@ -160,7 +160,7 @@ func (p Printer) Simulation(s Simulation) error {
 		return err
 	}
 	if s.Failed() {
-		return nil // the error says why
+		return nil // the error has the reason
 	}
 	conclusion := looked(s.Verdicts)
 	switch {
@@ -229,7 +229,7 @@ func (p Printer) verdicts(all []sim.Verdict) error {
 	return nil
 }
 
-// looked reports what a run without a failure came to.
+// looked describes the result of a run without a failure.
 func looked(all []sim.Verdict) string {
 	looked := len(all) - len(sim.Unlooked(all))
 	if looked == len(all) {
@@ -296,7 +296,7 @@ func countsJSON(all []sim.Count) []countJSON {
 	return out
 }
 
-// tally is what was counted, on one line.
+// tally are the counts, on one line.
 func tally(all []sim.Count) string {
 	var list []string
 	for _, c := range all {

@@ -19,8 +19,8 @@ type anchorJSON struct {
 	Weight    uint64 `json:"weight"`
 	Self      bool   `json:"self"`
 	Reachable bool   `json:"reachable"`
-	// State is what the anchor says of itself, or what is found from the node: signing, listening, silenced,
-	// catching-up, keyless, unseated, stopped, unknown, mute or away.
+	// State is the anchor's own report, or the node's finding: signing, listening, silenced, catching-up,
+	// keyless, unseated, stopped, unknown, mute or away.
 	State       string `json:"state"`
 	SilentUntil uint64 `json:"silent_until,omitempty"` // of a silenced one: the epoch from which on it signs again
 	Address     string `json:"address,omitempty"`
@@ -123,7 +123,7 @@ func (p *progress) String() string {
 	return fmt.Sprintf("%.1f %% of the state of height %d from %s, %d MiB", p.Percent, p.Height, peers, p.Bytes>>20)
 }
 
-// Status writes what a node knows.
+// Status writes a node's status.
 func (p Printer) Status(s *aweighv1.StatusResponse) error {
 	if p.Format == JSON {
 		return p.JSON(statusOf(s))
@@ -194,11 +194,12 @@ func saysOf(a *aweighv1.Anchor) node.AnchorSays {
 	return node.AnchorSays{State: node.ParseAnchorState(a.State), Until: aweigh.Epoch(a.SilentUntil)}
 }
 
-// aheadBound is by how much more than that a scope's time must be ahead of this machine's clock for people to be told:
-// the largest drift bound.
+// aheadBound is by how much more than that a scope's time must be ahead of this machine's clock to be shown: the
+// largest drift bound.
 const aheadBound = time.Second
 
-// timeAhead says by how much the scope's time is ahead of this machine's clock, "" if it is not.
+// timeAhead is the text of how far the scope's time is ahead of this machine's clock, "" if it
+// is not.
 func timeAhead(s *aweighv1.StatusResponse) string {
 	ahead := time.Until(time.Unix(0, s.BlockTimeNs))
 	if ahead <= aheadBound {
@@ -218,14 +219,14 @@ func decisions(n uint64) string {
 	return fmt.Sprintf("%d decisions open (aweigh anchor ls)", n)
 }
 
-// Health says in words how many anchors may fail, and which do not sign.
+// Health describes how many anchors may fail, and which do not sign.
 func Health(s *aweighv1.StatusResponse) string {
 	weightless := 0
 	var absent []string
 	for _, a := range s.Anchors {
 		if a.Weight == 0 {
 			weightless++
-		} else if !a.Reachable && !a.Self { // of itself, the node says more below
+		} else if !a.Reachable && !a.Self { // the node reports more of itself below
 			absent = append(absent, a.Name+" "+saysOf(a).Words())
 		}
 	}

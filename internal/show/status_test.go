@@ -70,8 +70,8 @@ func TestHealthCountsAnchorsThatSign(t *testing.T) {
 	}
 }
 
-// TestQuorumSaysNothingTwice holds each combination of what signs, weighs and may fail to one sentence, which says "ok"
-// only if all anchors of weight sign.
+// TestQuorumSaysNothingTwice checks that each combination of anchors that sign, weigh and may fail gives one
+// sentence, with "ok" only if all anchors of weight sign.
 func TestQuorumSaysNothingTwice(t *testing.T) {
 	for _, c := range []struct {
 		signing, silent, weightless int

@@ -8,7 +8,7 @@ import (
 	"github.com/aweigh/aweigh/sim/sweep"
 )
 
-// Sweep is many runs with what the program around them knows.
+// Sweep is many runs with data of the program around them.
 type Sweep struct {
 	*sweep.Result
 	Wall   time.Duration
@@ -87,7 +87,7 @@ func (p Printer) Sweep(s Sweep) error {
 		}
 	}
 	if len(s.Failures) > 0 || len(s.Missing()) > 0 {
-		return nil // the error says how many
+		return nil // the error has their number
 	}
 	verdict := "all held"
 	if s.Worlds < s.Seeds {

@@ -134,7 +134,7 @@ func next(a *aweighv1.Standing) string {
 	return fmt.Sprint(a.NextWeight)
 }
 
-// namesOf are the anchors' names by their IDs, and those of whom decisions speak.
+// namesOf are the anchors' names by their IDs, and of those in decisions.
 func namesOf(r *aweighv1.TrustResponse) map[string]string {
 	names := make(map[string]string)
 	for _, x := range r.Proposals {

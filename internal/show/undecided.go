@@ -13,8 +13,7 @@ func Nonce(o *aweighv1.Once) string {
 	return fmt.Sprintf("%x@%d", o.GetNonce(), o.GetValidUntilNs())
 }
 
-// Undecided writes, in JSON, that a write is not committed yet and may still commit. What else is to say of it is said
-// as an error.
+// Undecided writes, in JSON, that a write is not committed yet and may still commit. The rest is in the error.
 func (p Printer) Undecided(u *client.Undecided) error {
 	if p.Format != JSON {
 		return nil

@@ -23,7 +23,7 @@ type permissionJSON struct {
 	Keys string `json:"keys"` // for people
 }
 
-// may is what a permission lets one do.
+// may is the text of a permission.
 func may(p *aweighv1.Permission) string {
 	switch {
 	case p.Read && p.Write:
@@ -47,7 +47,7 @@ func rangeText(key, end []byte) string {
 	return "from " + Key(key) + " to before " + Key(end)
 }
 
-// Users writes who may do what at the port of etcd's API.
+// Users writes the users of the port of etcd's API, with their permissions.
 func (p Printer) Users(r *aweighv1.UsersResponse) error {
 	if p.Format == JSON {
 		out := struct {

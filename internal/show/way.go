@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Way is how scopes lead to a key, and what the key names.
+// Way is the scopes that lead to a key, and the key's object.
 type Way struct {
 	Key    []byte
 	Scopes []*aweighv1.Scope         // the root's first
@@ -39,7 +39,7 @@ type visitJSON struct {
 	Proven  *traceJSON `json:"proven,omitempty"`
 }
 
-// traceJSON is who stands behind a scope, as was verified.
+// traceJSON is the verified signers of a scope.
 type traceJSON struct {
 	Roster    string          `json:"roster"`    // its hash
 	Handovers int             `json:"handovers"` // epochs that lead to it, each proven by the one before
@@ -127,7 +127,7 @@ func (p Printer) Way(w Way) error {
 	return err
 }
 
-// said is what a scope says to the verb, nil if nobody asked it.
+// said is a scope's verdict on the verb, nil if it was not asked.
 func (w *Way) said(x *aweighv1.Scope) *aweighv1.Said {
 	for _, s := range w.Said {
 		if bytes.Equal(s.Scope, x.Id) {

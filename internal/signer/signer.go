@@ -1,4 +1,4 @@
-// Package signer lets a program of the voter's make signatures, as one that talks to
+// Package signer runs a program of the voter's to make signatures, like one that uses
 // a card, a security module or another machine. It is called twice:
 //
 //	PROGRAM [ARGUMENT…] public    writes the public key, as "ed25519:base64url"
@@ -29,7 +29,7 @@ var ErrProgram = errors.New("signer: the signing program failed")
 const most = 16 << 10
 
 // Program is a votes.Signer that runs a program. Its signatures are as good as the
-// program: who uses them verifies them, as votes.SignMotionBallot does.
+// program: callers verify them, as votes.SignMotionBallot does.
 type Program struct {
 	ctx  context.Context
 	args []string

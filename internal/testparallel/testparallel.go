@@ -1,4 +1,4 @@
-// Package testparallel holds what packages share whose tests wait for most of their time.
+// Package testparallel is for packages whose tests wait for most of their time.
 package testparallel
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Waiting lets two tests run for each processor at a time, as the tests of the package wait for most of their time.
+// Waiting runs two tests for each processor at a time, as the tests of the package wait for most of their time.
 // A TestMain calls it first. The flag -parallel, if given, holds.
 func Waiting() {
 	flag.Parse()

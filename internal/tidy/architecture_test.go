@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestArchitecturePageIsTrue holds docs/architecture.md to the code: what it names is there, and packages are about as
-// long as it says.
+// TestArchitecturePageIsTrue compares docs/architecture.md with the code: the names in it exist, and packages are
+// about as long as it states.
 func TestArchitecturePageIsTrue(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
 	if err != nil {

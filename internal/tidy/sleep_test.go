@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestTestsWaitForConditions: a test waits for a condition (internal/testwait), or says why time itself has to pass.
+// TestTestsWaitForConditions: a test waits for a condition (internal/testwait), or a comment gives the reason why
+// time itself has to pass.
 func TestTestsWaitForConditions(t *testing.T) {
 	holds(t, sleepsHaveReasons)
 	finds(t, sleepsHaveReasons, map[string]string{

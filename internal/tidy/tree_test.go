@@ -49,7 +49,7 @@ func (f *file) pure() bool {
 // within the root.
 func within(d, p string) bool { return d == p || p != "" && strings.HasPrefix(d, p+"/") }
 
-// tree is what the checks look at.
+// tree is the source that the checks look at.
 type tree struct {
 	fset  *token.FileSet
 	files []*file

@@ -186,7 +186,7 @@ func (f Form) json(b *bytes.Buffer, list bool) error {
 	return nil
 }
 
-// text writes a string. What is no UTF-8 was quoted before.
+// text writes a string. Text that is not UTF-8 was quoted before.
 func text(b *bytes.Buffer, s string) error {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)

@@ -1,7 +1,7 @@
-// Package wysiwys renders what is to be signed, so that what you see is what you sign
-// (WYSIWYS: Landrock and Pedersen, 1998). A form has every field of a value, because it is
-// made by reflection; a zero field is left out, and reads back as zero. Before a tool
-// signs or approves, it renders what it will sign, reads the text back, and compares the
+// Package wysiwys renders content before it is signed, so that what you see is what you
+// sign (WYSIWYS: Landrock and Pedersen, 1998). A form has every field of a value, because
+// it is made by reflection; a zero field is left out, and reads back as zero. Before a
+// tool signs or approves, it renders the content, reads the text back, and compares the
 // encodings: a program that cannot show a part of a value refuses to sign it.
 package wysiwys
 
@@ -14,8 +14,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// ErrHidden is wrapped where something is to be signed that this program cannot show in
-// full, such as a field that a newer version has.
+// ErrHidden is wrapped if this program cannot show the content to sign in full, as with
+// a field of a newer version.
 var ErrHidden = errors.New("wysiwys: this version of aweigh cannot show the content to sign in full, so it is not signed; " +
 	"use the version that proposed it, or ask its author")
 

@@ -115,8 +115,8 @@ func TestWhatIsNotShownIsNotSigned(t *testing.T) {
 	}
 }
 
-// TestReorderedApprovalsAreShown: what the difference of two policies does not tell is shown
-// as the whole policy.
+// TestReorderedApprovalsAreShown: a change that the difference of two policies does not show
+// is shown as the whole policy.
 func TestReorderedApprovalsAreShown(t *testing.T) {
 	p := vary.Policy()
 	more := p.Approvals[0]
@@ -130,7 +130,7 @@ func TestReorderedApprovalsAreShown(t *testing.T) {
 	}
 }
 
-// TestLongValuesAreNamed: people are told the length and the digest of what does not fit.
+// TestLongValuesAreNamed: the length and the digest are shown of a value that does not fit.
 func TestLongValuesAreNamed(t *testing.T) {
 	f := Form{{Name: "value", Value: strings.Repeat("a", 5000)}, {Name: "from", Diff: true, From: "1", Value: "2"}}
 	text := f.Text(4096)

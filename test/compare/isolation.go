@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// How much of a flood reaches those who write little: the latency of one client that writes a key of
+// How much a flood affects clients that write little: the latency of one client that writes a key of
 // one prefix every few milliseconds, alone and while a hundred clients write to another prefix as fast
 // as they can. In Aweigh each prefix is a scope of its own; in etcd all keys share one pipeline.
 

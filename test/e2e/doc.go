@@ -1,6 +1,6 @@
 // Package e2e tests whole networks: the program as it is built, one process for
-// each node, real sockets and a real disk. What it does to them is what happens
-// to programs: they are killed, stopped, paused and cut off, and fed nonsense.
+// each node, real sockets and a real disk. It does to them what can happen to
+// programs: they are killed, stopped, paused, cut off, and sent nonsense.
 //
 //	go test ./test/e2e                  about a minute and a half
 //	go test ./test/e2e -e2e.for=10m     disturb the network for longer

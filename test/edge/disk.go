@@ -29,8 +29,8 @@ func (d *Disk) set(slow time.Duration, full bool) {
 	d.slow, d.full, d.lost = slow, full, false
 }
 
-// loseSync lets the next sync fail after its writes: a node may have read them, and they may not be there in its next
-// life.
+// loseSync makes the next sync fail after its writes: a node may have read them, and they may not be there in its
+// next life.
 func (d *Disk) loseSync() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,7 +61,7 @@ var (
 	errKilled = errors.New("the process was killed")
 )
 
-// kill lets nothing reach the disk any more.
+// kill ends all writes: no further one reaches the disk.
 func (m *mounted) kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

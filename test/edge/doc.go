@@ -1,6 +1,6 @@
-// Package edge runs whole nodes, node.Node with all of its goroutines, in worlds that follow from a seed. The simulator
-// (package sim) drives the machine of a node alone; what is around a machine runs here: runners, routes, watches,
-// leases, admission, snapshots, shutdown.
+// Package edge runs whole nodes, node.Node with all of its goroutines, in worlds that follow from a seed. The
+// simulator (package sim) drives the machine of a node alone; the code around a machine runs here: runners, routes,
+// watches, leases, admission, snapshots, shutdown.
 //
 // A world lives in a bubble of testing/synctest, so that time is virtual and costs nothing. Network replaces libp2p,
 // Disk the file system. The seed decides the cast, the clients' programs, the faults, and what becomes of every message

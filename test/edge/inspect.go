@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// inspect asks nodes for everything else that people ask for. That each call returns in time is what is judged.
+// inspect makes all other calls of a node's API. It checks that each call returns in time.
 func (w *World) inspect(ctx context.Context) {
 	c := w.newClient(2000)
 	questions := w.questions(c)

@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/sim"
 )
 
-// live lets the world live: clients and faults, the end of the faults, and what must follow.
+// live runs the world: clients and faults, the end of the faults, and the checks after it.
 func (w *World) live() {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()

@@ -50,7 +50,7 @@ func (w *World) newWatcher(number int) *watcher {
 	return x
 }
 
-// last is the revision of the newest change that it must hear of.
+// last is the revision of the newest change that it must get.
 func (x *watcher) last() (revision int64) {
 	if all := x.w.truth.all(x.key, x.end, x.from, 1<<62); len(all) > 0 {
 		revision = all[len(all)-1].revision
@@ -175,7 +175,7 @@ func (x *watcher) compacted(s *Seat, asked int64) {
 	x.next = max(x.next, most)
 }
 
-// judge holds what was delivered to the committed history.
+// judge compares the delivered changes with the committed history.
 func (x *watcher) judge() {
 	want := x.w.truth.all(x.key, x.end, x.from, x.next-1)
 	left := func(c change) bool {

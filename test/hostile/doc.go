@@ -1,5 +1,5 @@
-// Package hostile attacks real nodes: a peer that speaks the raw protocols of
-// package p2p and keeps to none of their rules, and a client that does the same
-// to the API. Its tests hold docs/threat-model.md to what it says of floods,
+// Package hostile attacks real nodes: a peer that uses the raw protocols of
+// package p2p and breaks their rules, and a client that does the same to the
+// API. Its tests check the statements of docs/threat-model.md about floods,
 // forged frames and slow connections.
 package hostile

@@ -20,7 +20,7 @@ type forge struct {
 	x      *net4
 	domain votes.Domain
 	keys   []votes.PrivateKey // of all four anchors
-	author votes.PrivateKey   // whom nobody knows
+	author votes.PrivateKey   // unknown to the network
 	serial uint64
 }
 
@@ -50,8 +50,8 @@ func newKey(t testing.TB) votes.PrivateKey {
 	return k
 }
 
-// bundle is a valid bundle of one write, unlike all before, by an author whom
-// nobody knows.
+// bundle is a valid bundle of one write, unlike all before, by an unknown
+// author.
 func (f *forge) bundle(value []byte) machine.RawBundle {
 	f.t.Helper()
 	f.serial++

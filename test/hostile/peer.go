@@ -28,7 +28,7 @@ import (
 )
 
 // Peer is a libp2p host that looks like a node of a network from outside, and
-// sends whatever it is told to.
+// sends any bytes.
 type Peer struct {
 	Host    host.Host
 	Network aweigh.NetworkID

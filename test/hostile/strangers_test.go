@@ -19,7 +19,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// stranger makes bundles under a key that nobody knows.
+// stranger makes bundles under an unknown key.
 type stranger struct {
 	genesis scope.Genesis
 	key     votes.PrivateKey

@@ -163,8 +163,8 @@ func TestConnectionFlood(t *testing.T) {
 	}
 }
 
-// TestManyIdentitiesOfOneAddressAreRefused: whoever draws a new key after each
-// block is refused by its address, and anchors from there are not.
+// TestManyIdentitiesOfOneAddressAreRefused: a peer that draws a new key after
+// each block is refused by its address, and anchors from there are not.
 func TestManyIdentitiesOfOneAddressAreRefused(t *testing.T) {
 	x := newNetwork(t, 4)
 	blocked := func() uint64 { return x.node(0).NetworkStats().Blocked }
