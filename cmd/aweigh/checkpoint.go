@@ -60,7 +60,8 @@ func (a *app) checkpoint() *cobra.Command {
 				return err
 			}
 		}
-		if of, ok := strings.CutPrefix(older.Origin, "aweigh/"); ok && !strings.HasPrefix(of, id.String()) {
+		// The identity of the root scope is that of the network; the note of a scope below names that scope.
+		if of, ok := strings.CutPrefix(older.Origin, "aweigh/"); ok && s.in == "" && !strings.HasPrefix(of, id.String()) {
 			return fmt.Errorf("%w: %s is of network %.64s, and not of %s", scope.ErrProof, *since, of, id)
 		}
 		ctx, cancel := s.limited(ctx)
