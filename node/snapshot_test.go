@@ -48,10 +48,11 @@ func newFar(t testing.TB, change func(int, *Config)) *anchorage {
 
 func (a *anchorage) write(blocks int) {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
 	for k := range blocks {
-		if _, err := a.running[0].Txn(ctx, putTxn(fmt.Sprintf("/k%d", k), strings.Repeat("v", 200)), Once{}); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+		_, err := a.running[0].Txn(ctx, putTxn(fmt.Sprintf("/k%d", k), strings.Repeat("v", 200)), Once{})
+		cancel()
+		if err != nil {
 			a.t.Fatal(err)
 		}
 	}
