@@ -119,9 +119,7 @@ func (c *Client) order(ctx context.Context, visit func(*endpoint) (done bool)) {
 		if !visit(e) {
 			return false
 		}
-		if ctx.Err() == nil {
-			e.live.answered()
-		}
+		e.live.found(ctx, ctx.Err() == nil)
 		c.preferred.Store(int64(at))
 		return true
 	}
@@ -154,20 +152,18 @@ func (f method[Req, Resp]) at(ctx context.Context, e *endpoint, req *Req) (*Resp
 
 // read asks the nodes in turn until one can answer.
 func read[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp], req *Req) (resp *Resp, err error) {
-	var failed []error
-	var asked []string
+	var failed []error // of the nodes asked so far that could not answer, and of one that took too long
 	c.order(ctx, func(e *endpoint) bool {
-		asked = append(asked, e.address)
-		if resp, err = ask.at(ctx, e, req); err != nil && elsewhere(err) && ctx.Err() == nil {
-			failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
-			return false
+		if resp, err = ask.at(ctx, e, req); err == nil {
+			return true
 		}
-		return true
+		next, late := elsewhere(err) && ctx.Err() == nil, errors.Is(err, context.DeadlineExceeded)
+		if next || late {
+			failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
+		}
+		return !next
 	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("%s: %w", strings.Join(asked, ", "), err)
-	}
-	if err != nil && len(failed) == len(c.endpoints) {
+	if err != nil && (len(failed) == len(c.endpoints) || errors.Is(err, context.DeadlineExceeded)) {
 		return nil, errors.Join(failed...)
 	}
 	return resp, err

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
+
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 )
 
@@ -55,5 +57,31 @@ func TestNodesThatAllHangEndWithTheDeadline(t *testing.T) {
 	}
 	if first := c.Addresses()[0]; err == nil || !strings.HasPrefix(err.Error(), first) {
 		t.Errorf("it does not name %s: %v", first, err)
+	}
+}
+
+// What an earlier node answered, such as that there is no quorum, is not lost because a later one takes too long.
+func TestEarlierAnswersAreKeptWhenALaterNodeIsLate(t *testing.T) {
+	t.Parallel()
+	f := &fake{read: func(int) error { return told(connect.CodeUnavailable, "unread") }}
+	c := dial(t, f.serve(t), hung(t))
+	ctx, cancel := context.WithTimeout(t.Context(), patienceToProbe+time.Second)
+	defer cancel()
+	_, err := c.Range(ctx, &aweighv1.RangeRequest{Key: []byte("a")})
+	if !errors.Is(err, ErrUnread) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNetworksOfNodesThatAnswer(t *testing.T) {
+	t.Parallel()
+	f := new(fake)
+	c := dial(t, hung(t), f.serve(t))
+	got := c.Networks(t.Context(), 200*time.Millisecond)
+	if len(got) != 2 || got[0] != nil || string(got[1]) != "net" {
+		t.Errorf("%q", got)
+	}
+	if begin := time.Now(); c.endpoints[0].answers(t.Context()) || !c.endpoints[1].answers(t.Context()) || time.Since(begin) > patienceToProbe/2 {
+		t.Error("what was found a moment ago is asked again")
 	}
 }

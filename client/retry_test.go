@@ -50,6 +50,10 @@ func (f *fake) Range(context.Context, *connect.Request[aweighv1.RangeRequest]) (
 	return connect.NewResponse(&aweighv1.RangeResponse{}), nil
 }
 
+func (f *fake) Status(context.Context, *connect.Request[aweighv1.StatusRequest]) (*connect.Response[aweighv1.StatusResponse], error) {
+	return connect.NewResponse(&aweighv1.StatusResponse{Header: &aweighv1.Header{Network: []byte("net")}}), nil
+}
+
 // serve starts a fake and gives its address.
 func (f *fake) serve(t *testing.T) string {
 	t.Helper()

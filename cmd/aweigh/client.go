@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -60,7 +59,7 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 		}
 		defer s.Close()
 		s.until = cmd.Context()
-		if err := oneNetwork(cmd.Context(), s.Addresses(), s.network); err != nil {
+		if err := s.oneNetwork(cmd.Context()); err != nil {
 			return err
 		}
 		err = do(cmd.Context(), s, args)
@@ -136,27 +135,12 @@ const patienceForNetworks = time.Second
 
 // oneNetwork makes sure that nodes which a list names are of one network, as far as they answer. Where the network is
 // known the addresses are those of nodes that run here.
-func oneNetwork(ctx context.Context, addresses []string, known string) error {
-	if known != "" || len(addresses) < 2 {
+func (s *session) oneNetwork(ctx context.Context) error {
+	addresses := s.Addresses()
+	if s.network != "" || len(addresses) < 2 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patienceForNetworks)
-	defer cancel()
-	networks := make([][]byte, len(addresses))
-	var all sync.WaitGroup
-	for i, address := range addresses {
-		all.Go(func() {
-			c, err := client.Dial(address)
-			if err != nil {
-				return
-			}
-			defer c.Close()
-			if r, err := c.Status(ctx); err == nil {
-				networks[i] = r.Header.GetNetwork()
-			}
-		})
-	}
-	all.Wait()
+	networks := s.Networks(ctx, patienceForNetworks)
 	first := slices.IndexFunc(networks, func(n []byte) bool { return n != nil })
 	for i, n := range networks {
 		if n != nil && !bytes.Equal(n, networks[first]) {
