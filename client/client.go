@@ -169,8 +169,8 @@ func read[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp], 
 	return resp, err
 }
 
-// receive gives each what a stream of a node brings. It returns stopped if the stream cannot be opened, or if each fails,
-// and otherwise the error with which the stream ended, nil if the node ended it.
+// receive gives each what a stream of a node brings. It returns stopped if the stream cannot be opened, or if each
+// fails, and otherwise the error with which the stream ended, nil if the node ended it.
 func receive[Req, Resp any](ctx context.Context, e *endpoint,
 	open func(aweighv1connect.NodeClient, context.Context, *connect.Request[Req]) (*connect.ServerStreamForClient[Resp], error),
 	req *Req, each func(*Resp) error) (ended, stopped error) {

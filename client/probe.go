@@ -21,8 +21,8 @@ const (
 	patienceToProbe = 2 * time.Second
 )
 
-// liveness knows whether an endpoint answers. A process that hangs still accepts connections, as the kernel does this for
-// it, and a request to it lasts until its deadline. A write that was sent there cannot go to another node.
+// liveness knows whether an endpoint answers. A process that hangs still accepts connections, as the kernel does this
+// for it, and a request to it lasts until its deadline. A write that was sent there cannot go to another node.
 type liveness struct {
 	heard, silent atomic.Int64 // Unix times, in nanoseconds: of the last answer, and of the last probe without one
 }
@@ -51,8 +51,8 @@ func (e *endpoint) answers(ctx context.Context) bool {
 	return e.live.found(ctx, e.probe(ctx) == nil)
 }
 
-// probe asks an endpoint for a sign of life. Any answer is one, as it comes from the process, except that the node is not
-// live: /livez, status 503.
+// probe asks an endpoint for a sign of life. Any answer is one, as it comes from the process, except that the node is
+// not live: /livez, status 503.
 func (e *endpoint) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patienceToProbe)
 	defer cancel()
@@ -70,8 +70,8 @@ func (e *endpoint) probe(ctx context.Context) error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// Networks asks all nodes for their network at the same time, for as long as patience. Of a node that does not answer it
-// has nil, and requests go to that node last. They are in the order of Addresses.
+// Networks asks all nodes for their network at the same time, for as long as patience. Of a node that does not answer
+// it has nil, and requests go to that node last. They are in the order of Addresses.
 func (c *Client) Networks(ctx context.Context, patience time.Duration) [][]byte {
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -6,7 +6,8 @@ import (
 )
 
 // LimitsFor returns the limits of the scope that decides about some ranges of keys. If the keys are in several scopes,
-// or this node does not hold their scope, it returns the most that a policy may say: each scope refuses the rest itself.
+// or this node does not hold their scope, it returns the most that a policy may say: each scope refuses the rest
+// itself.
 func (n *Node) LimitsFor(ranges referral.Ranges) scope.Limits {
 	var at *Replica
 	one := ranges(func(key, end []byte) bool {

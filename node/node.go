@@ -248,7 +248,7 @@ func (n *Node) start(p *Replica) {
 		switch {
 		case err == nil:
 		case p != n.root && errors.As(err, &broken): // the others are none the worse for it
-			p.intake.Close() // those who hand on what comes for it must not wait there
+			p.intake.Close() // goroutines that hand frames to it must not wait there
 			p.log.Error("this scope stopped here to stay safe; the others go on", "error", err)
 		default:
 			l.fail(err)

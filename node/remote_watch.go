@@ -283,7 +283,8 @@ func (t *remoteWatch) giveUpClosing(at int64) {
 	}
 }
 
-// give moves what was read to the leg. compacted is not 0 where it cannot go on because of that; the error is another reason.
+// give moves what was read to the leg. compacted is not 0 where it cannot go on because of that; the error is another
+// reason.
 func (t *remoteWatch) give(l *WatchSegment) (compacted int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -126,7 +126,7 @@ func TestForeignScopesAreWatched(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	testwait.Until(t, "nobody asks any more", func() bool {
+	testwait.Until(t, "no watch asks any more", func() bool {
 		for _, f := range o.remotes.all {
 			f.poller.mu.Lock()
 			taps := f.poller.taps

@@ -107,7 +107,7 @@ func TestRevokedScopesLoseNoWrite(t *testing.T) {
 	if e.Policy.Rules.Mode != quorum.Crash {
 		t.Errorf("the mode is %s", e.Policy.Rules.Mode)
 	}
-	testwait.More(t, "writes to those who govern now", 10*writers, func() int { return sum(counts[:]) })
+	testwait.More(t, "writes to the new anchors", 10*writers, func() int { return sum(counts[:]) })
 	close(stop)
 	working.Wait()
 	total := int64(0)

@@ -49,8 +49,8 @@ func TestOnlyTheFloodedScopeWaits(t *testing.T) {
 	}
 }
 
-// TestFirstComeHoldsNobody: with that setting nothing waits, whatever is written.
-func TestFirstComeHoldsNobody(t *testing.T) {
+// TestFirstComeDelaysNoWrite: with that setting nothing waits, whatever is written.
+func TestFirstComeDelaysNoWrite(t *testing.T) {
 	c := startClusterWith(t, 1, quorum.Crash, func(_ int, n *Node) {
 		n.cfg.FirstCome = true
 		n.sharing = admission.NewSharing(func() float64 {

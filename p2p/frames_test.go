@@ -77,7 +77,7 @@ func TestOversizeFrameFromPeerCutsItsStream(t *testing.T) {
 	}
 }
 
-func TestSlowReaderSlowsNobodyElse(t *testing.T) {
+func TestSlowReaderSlowsNoOtherPeer(t *testing.T) {
 	const frameSize, limit = 64 << 10, 2 << 20
 	stuck := make(chan struct{})
 	var quick atomic.Int64

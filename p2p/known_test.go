@@ -29,7 +29,7 @@ func TestStrangersLearnNoNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	identity := h.cfg.Network.String()
-	testwait.Until(t, "the host tells what it is", func() bool {
+	testwait.Until(t, "the host identifies itself", func() bool {
 		protocols, err := stranger.Peerstore().GetProtocols(h.ID())
 		agent, _ := stranger.Peerstore().Get(h.ID(), "AgentVersion")
 		if err != nil || len(protocols) == 0 || agent == nil {

@@ -177,7 +177,7 @@ func TestPeerExchangeFindsEveryone(t *testing.T) {
 	}
 	for i, h := range hosts {
 		testwait.Until(t, "everyone knows everyone", func() bool { return h.Stats().Peers == 9 })
-		testwait.Until(t, "everyone has told what it is", func() bool {
+		testwait.Until(t, "all hosts identified themselves", func() bool {
 			return !slices.ContainsFunc(h.Peers(), func(p PeerInfo) bool { return p.Agent != "aweigh/dev" })
 		})
 		if infos := h.Peers(); len(infos) != 9 || infos[0].Addr == "" {

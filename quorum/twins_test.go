@@ -261,8 +261,8 @@ func (x *twins) connects(m message) bool {
 }
 
 // TestTwinsInAllSchedules plays all of them for engines: nothing forks, all is final in the end, and no vote of an
-// honest anchor is one that the model forbids. As a positive control the same is done where no anchor may lie, mode crash:
-// some schedules must fork.
+// honest anchor is one that the model forbids. As a positive control the same is done where no anchor may lie, mode
+// crash: some schedules must fork.
 func TestTwinsInAllSchedules(t *testing.T) {
 	depth := func(d int) int {
 		if *twinViews > 0 {

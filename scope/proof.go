@@ -112,7 +112,7 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	}
 	var m Mutation
 	if p.Change.Entry.Mutation.IsZero() {
-		err = p.Origin.nobodys(&p.Change.Entry, origin)
+		err = p.Origin.authorless(&p.Change.Entry, origin)
 	} else {
 		m, err = p.Origin.verify(origin)
 	}

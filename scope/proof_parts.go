@@ -147,8 +147,8 @@ func (o *Origin) verify(in *Epoch) (m Mutation, err error) {
 	return m, o.Place.Verify(aweigh.Hash(tlog.RecordHash(id[:])), o.Mutations)
 }
 
-// nobodys checks the proof of a change that no mutation asked for: the block's time caused it, and it has no author.
-func (o *Origin) nobodys(e *lineage.Entry, in *Epoch) error {
+// authorless checks the proof of a change that no mutation asked for: the block's time caused it, and it has no author.
+func (o *Origin) authorless(e *lineage.Entry, in *Epoch) error {
 	if err := o.Final.CheckIn(in); err != nil {
 		return err
 	}

@@ -59,9 +59,9 @@ func TestBusyPrefixesAreHandedOver(t *testing.T) {
 	}
 }
 
-// TestHostileScopesHarmNobodyElse: whatever all anchors of a scope play in it, the scopes
+// TestHostileScopesHarmNoOtherScope: whatever all anchors of a scope play in it, the scopes
 // above and beside it hold, and go on.
-func TestHostileScopesHarmNobodyElse(t *testing.T) {
+func TestHostileScopesHarmNoOtherScope(t *testing.T) {
 	testshort.Skip(t)
 	reached := make(map[string]uint64)
 	for i, plays := range []string{"equivocate rival replay", "mute", "garbage slander", "rewrite usurp", "defeat delay", "withhold stale censor flood"} {

@@ -83,7 +83,7 @@ func TestReferredCanBreak(t *testing.T) {
 			w.shown[e.Number] = votes.Domain{}
 			w.enter(&next)
 		}},
-		"a scope that nobody founded": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
+		"a scope without a founding": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
 			w.referral(v, f, scope.Delegation{Prefix: []byte("/x/"), Child: aweigh.ScopeID{1}})
 		}},
 		"what was kept for too long": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {

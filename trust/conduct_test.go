@@ -82,8 +82,8 @@ func TestLongAbsenceRestsAndRecovers(t *testing.T) {
 }
 
 // TestOnOffLosesGround: an anchor that is bad at times is never above one that
-// never is, from any start and with any choice of times. Of those who take part
-// in half, the one that takes turns stands lower than the steady one.
+// never is, from any start and with any choice of times. Of two anchors that
+// take part in half, the one that takes turns stands lower than the steady one.
 func TestOnOffLosesGround(t *testing.T) {
 	p := trust.DefaultParams()
 	rapid.Check(t, func(t *rapid.T) {

@@ -195,7 +195,8 @@ func (s *session) futureOf(ctx context.Context, key []byte, err error) error {
 	return fmt.Errorf("%w; the newest is %d", err, r.Header.GetRevision())
 }
 
-// compactedOf adds to an error about a revision that is compacted up to which one the scope that decides about a key is.
+// compactedOf adds to an error about a revision that is compacted up to which one the scope that decides about a key
+// is.
 func (s *session) compactedOf(ctx context.Context, key []byte, err error) error {
 	all, listErr := s.Client.Scopes(ctx)
 	x := deciding(all, key, false)

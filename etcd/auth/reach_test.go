@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestBoundsAreThoseOfTheUser: a transaction carries all that its user may write, or where that is much, what concerns the keys
-// that it puts; never a range without keys, whose end would stand for all.
+// TestBoundsAreThoseOfTheUser: a transaction carries all that its user may write, or where that is much, what concerns
+// the keys that it puts; never a range without keys, whose end would stand for all.
 func TestBoundsAreThoseOfTheUser(t *testing.T) {
 	var many []span
 	for i := range reachRanges + 1 {
@@ -20,7 +20,7 @@ func TestBoundsAreThoseOfTheUser(t *testing.T) {
 		t    scope.Txn
 		want int
 	}{
-		"nobody":           {nil, scope.Txn{Success: []scope.Op{put("/a")}}, 0},
+		"no user":          {nil, scope.Txn{Success: []scope.Op{put("/a")}}, 0},
 		"root":             {&Rights{root: true}, scope.Txn{Success: []scope.Op{put("/a")}}, 0},
 		"no put":           {&Rights{write: []span{{nil, nil}}}, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte("/a")}}}, 0},
 		"all keys":         {&Rights{write: []span{{nil, nil}}}, scope.Txn{Success: []scope.Op{put("/a")}}, 1},

@@ -69,7 +69,8 @@ type exam struct {
 	status   *aweighv1.StatusResponse
 }
 
-// Examine makes every check, in a fixed order. It takes a few seconds; what does not answer is waited for within bounds.
+// Examine makes every check, in a fixed order. It takes a few seconds; what does not answer is waited for within
+// bounds.
 func Examine(ctx context.Context, s Subject) []Finding {
 	if abs, err := filepath.Abs(string(s.Dir)); err == nil {
 		s.Dir = home.Dir(abs)

@@ -63,8 +63,8 @@ func (e *exam) checkProcess() {
 	}
 }
 
-// find looks for the node of the directory at its own addresses and those of its siblings, all at once, and names one of
-// its own at which another node answers, if this one does not.
+// find looks for the node of the directory at its own addresses and those of its siblings, all at once, and names one
+// of its own at which another node answers, if this one does not.
 func (e *exam) find(own, siblings []string) (stranger string) {
 	addresses := slices.Concat(own, siblings)
 	answers := make([]*aweighv1.StatusResponse, len(addresses))

@@ -22,10 +22,10 @@ func TestFewStrangersAreRemembered(t *testing.T) {
 	}
 }
 
-// TestNeighboursWaitForNobody: strangers have spent all that they share. Who is an anchor
-// in another scope is heard all the same, and above its budget it pays in that scope, and
-// does not wait for what others spent: what it sends as an anchor waits behind this.
-func TestNeighboursWaitForNobody(t *testing.T) {
+// TestAnchorsElsewhereDoNotWaitForStrangers: strangers have spent all that they share. The frames of an
+// anchor of another scope still pass. Above its budget it pays in that scope, and does not wait for
+// what others spent: the frames that it sends as an anchor wait behind these.
+func TestAnchorsElsewhereDoNotWaitForStrangers(t *testing.T) {
 	s := NewNonMembers()
 	here, there := NewAccounts(anchors{}, s), NewAccounts(anchors{"a": true}, s)
 	s.SetHomes(map[machine.Peer]*Accounts{"a": there})
@@ -69,7 +69,7 @@ func TestNeighboursWaitForNobody(t *testing.T) {
 }
 
 // TestReadsAreNoFlood: an anchor that answers each of thousands of linearizable reads a second is heard at once, and
-// one that answers what nobody asked is not.
+// an unasked answer is not.
 func TestReadsAreNoFlood(t *testing.T) {
 	const reads = 10_000
 	accounts := NewAccounts(anchors{"a": true, "b": true}, NewNonMembers())
@@ -86,7 +86,7 @@ func TestReadsAreNoFlood(t *testing.T) {
 		most = max(most, heard("b"))
 	}
 	if most < time.Second {
-		t.Errorf("an anchor that nobody asks waits %v at most", most)
+		t.Errorf("an anchor without requests waits %v at most", most)
 	}
 }
 
@@ -118,8 +118,8 @@ func TestStrangersShareOneBudget(t *testing.T) {
 	})
 }
 
-// TestAnswersAreOwed: whoever asks for blocks or ballots waits until what it got
-// before is within its rate.
+// TestAnswersAreOwed: a peer that asks for blocks or ballots waits until the
+// answers before are within its rate.
 func TestAnswersAreOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for tag, question := range map[byte][]byte{

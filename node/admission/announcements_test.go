@@ -90,7 +90,7 @@ func announcementsTakeTurns(t *testing.T) {
 	a.Put(all[0], Announced{[]byte("the last of its epoch"), 2, each + 1})
 	a.Put(all[0], Announced{[]byte("told by another"), 3, each + 2})
 	a.Heard(all[0], Announced{Epoch: 3, Height: each + 2})
-	testwait.Until(t, "what waits is told", func() bool { return !a.waits(all[0]) })
+	testwait.Until(t, "the waiting announcement goes out", func() bool { return !a.waits(all[0]) })
 	if last, _ := all[0].last(); last != "the last of its epoch" {
 		t.Errorf("another node told the next epoch's first, and %q was told last", last)
 	}

@@ -69,7 +69,7 @@ func TestAnchorsComeFirst(t *testing.T) {
 		}
 	}
 	if len(in.ready) != 1 {
-		t.Error("nobody is told that more waits")
+		t.Error("no reader learns that more waits")
 	}
 }
 

@@ -250,9 +250,9 @@ func TestManyOpenBlocksBecomeFinal(t *testing.T) {
 	}
 }
 
-// TestAClockSetBackDelaysNobody: after a clock was wrong, the time of a final block may be in the future; the next
+// TestAClockSetBackDelaysNoBlock: after a clock was wrong, the time of a final block may be in the future; the next
 // leader continues from that time.
-func TestAClockSetBackDelaysNobody(t *testing.T) {
+func TestAClockSetBackDelaysNoBlock(t *testing.T) {
 	for _, mode := range []quorum.Mode{quorum.BFT, quorum.Crash} {
 		n := newDrill(t, "alone", 1, scope.DefaultPolicy(mode))
 		write := func(key string) {

@@ -149,7 +149,7 @@ func (m *Model) next1() int64 {
 	return x.told.First + int64(x.entered)
 }
 
-// voters are those who may vote under a roster: its anchors, the approvers, and the sponsor of an admission.
+// voters are the voters under a roster: its anchors, the approvers, and the sponsor of an admission.
 func voters(a *scope.Approval, r *scope.Roster) (all []scope.Elector) {
 	for i := range r.Anchors {
 		if w := r.Weights.Of(r.Anchors[i].Key.ID()); w > 0 {

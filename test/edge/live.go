@@ -80,7 +80,7 @@ func (w *World) live() {
 	w.judgeLeases()
 }
 
-// settled demands that every node does what it is asked for, and that all come as far.
+// settled demands that every node answers its requests, and that all reach the same height.
 func (w *World) settled() {
 	for i, s := range w.seats {
 		k, v := fmt.Sprintf("/end/%02d", i), fmt.Sprintf("end %d", i)

@@ -102,7 +102,7 @@ func (c *client) renew(t *tenancy, id int64) bool {
 		}
 		return err
 	})
-	t.tried = time.Now().Add(10 * time.Second) // a round goes on without those who asked for it
+	t.tried = time.Now().Add(10 * time.Second) // a round goes on without its callers
 	if gone {
 		if since := time.Since(t.renewed); since < t.ttl {
 			c.w.fail("lease", "the lease of %s is gone %v after its last renewal", t.key, since)

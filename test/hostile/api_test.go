@@ -160,9 +160,9 @@ func (c Client) idle(t *testing.T, n int, beginning string) []net.Conn {
 	return all
 }
 
-// TestIdleConnectionsKeepNobodyOut: more connections than the server keeps, which
+// TestIdleConnectionsKeepNoClientOut: more connections than the server keeps, which
 // say nothing, half of a header, or half of a body.
-func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
+func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 	t.Parallel()
 	testshort.Skip(t)
 	x := newNetwork(t, 4)

@@ -57,9 +57,9 @@ func flooded(t testing.TB, flood string) *net4 {
 	return newNetwork(t, 4)
 }
 
-// TestFloodsStopNobody: while 10,000 messages a second come, all honest writes
+// TestFloodsStopNoWrite: while 10,000 messages a second come, all honest writes
 // commit, refused messages are counted, and memory stays bounded.
-func TestFloodsStopNobody(t *testing.T) {
+func TestFloodsStopNoWrite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("floods take a while")
 	}

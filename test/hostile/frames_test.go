@@ -63,7 +63,7 @@ func TestWhatNoHonestNodeSendsIsRefused(t *testing.T) {
 		"ballot of another network":           machine.Frame(f.ballot(0, foreign, subject)),
 		"ballot of a stranger":                machine.Frame(stranger),
 		"block from a stranger":               machine.Frame(machine.RawBlock(raw)),
-		"blocks that nobody asked for":        machine.Frame(machine.Blocks{Height: 1 << 40}),
+		"unasked blocks":                      machine.Frame(machine.Blocks{Height: 1 << 40}),
 		"announcement one signature short":    machine.Frame(f.sorted(f.announcement(0, 1))),
 		"announcement with a signature twice": machine.Frame(f.sorted(twice)),
 		"announcement with one of a stranger": machine.Frame(f.sorted(unknown)),
