@@ -121,6 +121,7 @@ var codes = []struct {
 	{errContrary, exitCompare},
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},
+	{node.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
 	{founding.ErrAnchors, exitUsage},
 	{founding.ErrGenesis, exitUsage},
