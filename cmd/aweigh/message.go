@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/alias"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/config"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/store"
+)
+
+// usageHelps reports whether the usage of a failed command helps. It does not for errors of the node, a file or the
+// network.
+func usageHelps(err error) bool {
+	var syntax *alias.SyntaxError
+	return errors.Is(err, errUsage) || errors.Is(err, config.ErrConfig) || errors.As(err, &syntax)
+}
+
+// packages matches the beginnings of errors that are for programmers: the package
+// that made them, and the sentinel for the command line.
+var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:action|alias|api|autocompact|aweigh|backup|ballotdir|bench|box|canon|certs|client|config|daemon|devnet|etcd|founding|home|keyfile|kv|lineage|node|` +
+	`p2p|policytext|quorum|reconcile|replay|report|running|scope|show|signer|sim|store|txntext|usage|votes|wysiwys): )+`)
+
+// decoder matches what the decoder of CBOR says of types of Go.
+var decoder = regexp.MustCompile(`cbor: cannot unmarshal [^\n]* (?:of type|into Go) [^\n:;]*`)
+
+// forPeople is the text of an error for people. It drops what two layers of an error repeat.
+func forPeople(text string) string {
+	text = decoder.ReplaceAllString(text, "it is something else")
+	lines := strings.Split(packages.ReplaceAllString(text, "$1"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.Join(slices.Compact(strings.Split(line, ": ")), ": ")
+	}
+	return strings.Join(slices.Compact(lines), "\n")
+}
+
+// full reports whether a full disk is at fault, and the error does not say what to do.
+func full(err error) bool {
+	return (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, store.ErrNoRoom)
+}
+
+// tooLong matches what a node says of a justification that is too long.
+var tooLong = regexp.MustCompile(`a justification of (\d+) bytes, at most (\d+) are taken`)
+
+// staleHint ends errors of reads without a quorum, for commands with that option.
+const staleHint = "; a serializable read is answered by this node alone, and may be old"
+
+// readHint is the same hint in the words of a command line.
+const readHint = "; --serializable reads what one node has, without a quorum, and that may be old"
+
+// about is the text of an error of a command, without hints that it cannot follow, and with what its flags explain.
+func about(c *cobra.Command, text string, err error) string {
+	text = argumentsMeant(c, text)
+	if c.Flags().Lookup("because") != nil {
+		text = tooLong.ReplaceAllString(text, "--because has $1 bytes; at most $2 are taken")
+	}
+	if strings.Contains(text, "limits.valid_for") && c.Flags().Lookup("valid-for") != nil {
+		text += "; give a shorter --valid-for (aweigh policy show has the limit)"
+	}
+	var syntax *alias.SyntaxError
+	if f := c.Flags().Lookup("raw"); f != nil && !f.Changed && errors.As(err, &syntax) {
+		text += "; --raw takes a key as it is"
+	}
+	switch f := c.Flags().Lookup("serializable"); {
+	case f == nil:
+		text = strings.ReplaceAll(text, staleHint, "")
+	case !f.Changed && errors.Is(err, context.DeadlineExceeded) && !strings.Contains(text, staleHint): // before it is known why
+		text += staleHint
+	}
+	text = strings.ReplaceAll(text, staleHint, readHint)
+	if c.Flags().Lookup("timeout") != nil {
+		text = strings.Replace(text, errLate.Error(), errLate.Error()+"; --timeout waits longer", 1)
+	}
+	if f := c.Flags().Lookup("nonce"); f != nil && f.Changed && errors.Is(err, client.ErrExpired) {
+		if once, bad := parseNonce(f.Value.String()); bad == nil {
+			text += fmt.Sprintf("\nThe time of that write ended at %s: it was committed by then, or never will be. Read the present state, and write again without --nonce.",
+				time.Unix(0, once.ValidUntilNs).UTC().Format(time.RFC3339))
+		}
+	}
+	return text
+}
+
+// ofFile is the error of a file, without the system call.
+func ofFile(err *fs.PathError) string {
+	if errors.Is(err, syscall.EISDIR) {
+		return err.Path + ": it is a directory, not a file; name a file in it, or another"
+	}
+	return err.Path + ": " + err.Err.Error()
+}
+
+// notYet begins the errors of writes whose outcome is open.
+var notYet = strings.TrimPrefix(client.ErrUndecided.Error(), "client: ")
+
+// message is an error for people. What others wrote into it stays on its line.
+func message(err error) string {
+	text := err.Error()
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		text = strings.ReplaceAll(text, file.Error(), ofFile(file))
+	}
+	text = show.Shortened(show.Text(strings.ReplaceAll(strings.TrimSpace(forPeople(text)), "\t", "  ")))
+	var u *client.Undecided
+	if errors.As(err, &u) {
+		if !strings.HasPrefix(text, notYet) { // not an error of the node
+			text = fmt.Sprintf("%s: %s: %s; it may still commit until %s", notYet, u.Node, text, u.ValidUntil.UTC().Format(time.RFC3339))
+		}
+		text += nonceHint(u)
+	}
+	if full(err) {
+		text += "; make room on the disk, 200 MiB at least, and start again"
+	}
+	if file != nil && errors.Is(err, fs.ErrPermission) {
+		text += "; run this as the user that the files belong to, or give them to this one"
+	}
+	var g *client.Gone
+	if errors.As(err, &g) {
+		text = fmt.Sprintf("the node went away; continue with --rev %d", g.Next)
+	}
+	return text
+}
