@@ -52,6 +52,28 @@ func newUsers(t *testing.T) *world {
 	return w
 }
 
+// TestChangesOfUsersHoldAtAllNodes: a node that did not hear of a change of users yet refuses nothing that the change
+// allows.
+func TestChangesOfUsersHoldAtAllNodes(t *testing.T) {
+	w := newUsers(t)
+	other := w.light(t)
+	for i := range 20 {
+		for other.node.Root().LastHead().Access != w.node.Root().LastHead().Access && w.ctx.Err() == nil { // it knows that users are enabled
+			time.Sleep(time.Millisecond)
+		}
+		root := w.as(t, "root")
+		if _, err := w.AuthDisable(root, &etcdpb.AuthDisableRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte("/a/1")}); err != nil {
+			t.Fatalf("round %d: a read without a user, after users were disabled at another node: %v", i, err)
+		}
+		if _, err := w.AuthEnable(w.ctx, &etcdpb.AuthEnableRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestUsersAreHeldToTheirRoles: every call, by every user.
 func TestUsersAreHeldToTheirRoles(t *testing.T) {
 	w := newUsers(t)

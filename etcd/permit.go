@@ -52,13 +52,23 @@ type grant struct {
 	by       *auth.Rights // nil: users are not enabled
 }
 
-// holds reports why a caller may not make a request, and by what it may.
+// holds reports why a caller may not make a request, and by what it may. A refusal is by the newest users and roles: a
+// node that did not hear of a change yet refuses nothing that the change allows.
 func (s *service) holds(ctx context.Context, request any) (g grant, err error) {
-	if !serialized(request) {
-		if err := s.guard.Current(ctx); err != nil {
-			return g, worded(ctx, err)
-		}
+	if serialized(request) {
+		return s.holdsHere(ctx, request)
 	}
+	if err := s.guard.Current(ctx); err != nil {
+		return g, worded(ctx, err)
+	}
+	if g, err = s.holdsHere(ctx, request); err != nil && s.guard.Newer(ctx, g.revision) {
+		return s.holdsHere(ctx, request)
+	}
+	return g, err
+}
+
+// holdsHere is holds by the users and roles that this node knows.
+func (s *service) holdsHere(ctx context.Context, request any) (g grant, err error) {
 	g.revision = s.guard.Revision()
 	if g.by, err = s.caller(ctx); g.by == nil || err != nil {
 		return g, err

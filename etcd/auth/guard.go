@@ -34,6 +34,10 @@ type Guard struct {
 	rights map[string]*Rights
 	// current is when this node knew for sure what was decided, in Unix nanoseconds; 0: never.
 	current atomic.Int64
+
+	asking sync.Mutex // held while this node asks for the newest users and roles
+	asked  time.Time  // when it last did, by its own clock
+	newest int64      // revision that it was answered
 }
 
 // NewGuard returns the guard of a node with an identity, which signs tokens.
@@ -84,6 +88,29 @@ func (g *Guard) Current(ctx context.Context) error {
 	}
 	g.current.Store(time.Now().UnixNano())
 	return nil
+}
+
+// Newer reports whether users and roles were decided that are newer than a revision. It asks the quorum; if that does
+// not answer in time, there are none. One question serves all calls that wait for it.
+func (g *Guard) Newer(ctx context.Context, revision int64) bool {
+	came := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, lagsFor)
+	defer cancel()
+	g.asking.Lock()
+	defer g.asking.Unlock()
+	if !g.asked.After(came) && ctx.Err() == nil {
+		at := time.Now()
+		a, err := g.node.Access(ctx, true)
+		if err != nil {
+			return false
+		}
+		g.asked, g.newest = at, a.Revision
+	}
+	if g.newest <= revision {
+		return false
+	}
+	_, err := g.awaitAccess(ctx, g.newest)
+	return err == nil
 }
 
 // Still returns an error if users and roles have changed since a revision, by whose something was read.
