@@ -15,6 +15,7 @@ import (
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -58,9 +59,9 @@ func TestChangesOfUsersHoldAtAllNodes(t *testing.T) {
 	w := newUsers(t)
 	other := w.light(t)
 	for i := range 20 {
-		for other.node.Root().LastHead().Access != w.node.Root().LastHead().Access && w.ctx.Err() == nil { // it knows that users are enabled
-			time.Sleep(time.Millisecond)
-		}
+		testwait.Until(t, "the node knows that users are enabled", func() bool {
+			return other.node.Root().LastHead().Access == w.node.Root().LastHead().Access
+		})
 		root := w.as(t, "root")
 		if _, err := w.AuthDisable(root, &etcdpb.AuthDisableRequest{}); err != nil {
 			t.Fatal(err)
