@@ -86,7 +86,7 @@ func diffActions(from, to action.Table) (changes []Change) {
 	}
 	for _, r := range both {
 		if a, b := show(from, r.Verb), show(to, r.Verb); a != b {
-			changes = append(changes, Change{"actions." + r.Verb, a, b, "what the verb does, and who may use it use it use it"})
+			changes = append(changes, Change{"actions." + r.Verb, a, b, "what the verb does, and who may use it"})
 		}
 	}
 	return changes
