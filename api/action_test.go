@@ -28,7 +28,7 @@ func (w *world) act(verb, key string, value ...string) (*aweighv1.ActResponse, e
 }
 
 func TestActionsOverTheAPI(t *testing.T) {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Actions = action.Table{
 		{Verb: "look", Class: action.Read, When: "object.exists"},
 		{Verb: "own", Class: action.Claim},
@@ -93,7 +93,7 @@ func TestActionsOverTheAPI(t *testing.T) {
 }
 
 func TestRulesAreTriedOverTheAPI(t *testing.T) {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Actions = action.Table{{Verb: "pay", Class: action.Write, When: "caller.anchor == 'one'"}}
 	w := newWorldUnder(t, p)
 	judge := func(req *aweighv1.JudgeRequest) (*aweighv1.Said, error) {

@@ -37,7 +37,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldUnder(t, scope.DefaultPolicy(quorum.BFT))
+	return newWorldUnder(t, scope.OpenPolicy(quorum.BFT))
 }
 
 // newNode returns the only node of a network, which does not run yet, and its store.
@@ -364,7 +364,7 @@ func TestStrangersCannotReachTheAPIByMistake(t *testing.T) {
 			t.Errorf("%s: %v, %v", address, s, err)
 		}
 	}
-	n, disk := newNode(t, scope.DefaultPolicy(quorum.BFT))
+	n, disk := newNode(t, scope.OpenPolicy(quorum.BFT))
 	s, err := api.Listen("0.0.0.0:0", true, n, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestStrangersCannotReachTheAPIByMistake(t *testing.T) {
 
 // TestAnswersToWritesNameTheirEpoch: in epochs of one block, every write has another.
 func TestAnswersToWritesNameTheirEpoch(t *testing.T) {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.EpochBlocks = 1
 	w := newWorldUnder(t, p)
 	var last uint64

@@ -36,7 +36,7 @@ func (w *world) ballots(req *aweighv1.BallotsRequest) (names, bundle []byte, err
 // TestBallotsAreGiven: all ballots of the box, more than one part of an answer holds, or
 // the wanted ones; a request for an invalid name is refused before anything is read.
 func TestBallotsAreGiven(t *testing.T) {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/s/"), Num: 1, Den: 2, Window: time.Hour}}
 	var keys []votes.PrivateKey
 	for i := range 3 {

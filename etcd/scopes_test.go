@@ -30,7 +30,7 @@ func (w *world) delegate(t *testing.T, from, prefix string) {
 		t.Fatal(err)
 	}
 	d := scope.Decision{Kind: scope.Delegate, Child: &scope.Child{
-		Prefix: []byte(prefix), Policy: scope.DefaultPolicy(quorum.Crash), Anchors: w.node.Root().Genesis().Anchors,
+		Prefix: []byte(prefix), Policy: scope.OpenPolicy(quorum.Crash), Anchors: w.node.Root().Genesis().Anchors,
 	}}
 	if r, err := p.Govern(w.ctx, d, node.Once{}); err != nil || r.Code != scope.Applied {
 		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)

@@ -57,7 +57,7 @@ func newWorld(t testing.TB, anchors int, cfg Config, change ...func(*scope.Polic
 // newWorldOf is newWorld with what else is to be said of the node.
 func newWorldOf(t testing.TB, anchors int, cfg Config, n node.Config, change ...func(*scope.Policy)) *world {
 	t.Helper()
-	policy := scope.DefaultPolicy(quorum.BFT)
+	policy := scope.OpenPolicy(quorum.BFT)
 	for _, c := range change {
 		c(&policy)
 	}

@@ -18,7 +18,7 @@ import (
 // actors is a cluster whose root lets the nodes of some anchors pay, and whose child
 // below /user/ has rules of its own.
 func actors(t *testing.T) (*cluster, context.Context) {
-	root := scope.DefaultPolicy(quorum.BFT)
+	root := scope.OpenPolicy(quorum.BFT)
 	root.Actions = action.Table{
 		{Verb: "bless", Class: action.Claim},
 		{Verb: "pay", Class: action.Write, When: "caller.anchor != 'n1' && object.key.startsWith('/user/') && !object.exists"},
@@ -26,7 +26,7 @@ func actors(t *testing.T) (*cluster, context.Context) {
 	c := startClusterUnder(t, 4, root, func(int, *Node) {})
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	t.Cleanup(cancel)
-	child := scope.DefaultPolicy(quorum.BFT)
+	child := scope.OpenPolicy(quorum.BFT)
 	child.Actions = action.Table{
 		{Verb: "own", Class: action.Claim},
 		{Verb: "pay", Class: action.Write, When: "object.version < 1"},

@@ -38,7 +38,7 @@ func full(t *testing.T) (*store.Mem, scope.Genesis) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := scope.DefaultPolicy(quorum.BFT)
+	policy := scope.OpenPolicy(quorum.BFT)
 	policy.EpochBlocks = 12
 	policy.Approvals = []scope.Approval{{
 		Matter: scope.Changes, Prefix: []byte("/s/"), Num: 1, Den: 2, Window: time.Hour,
@@ -79,7 +79,7 @@ func full(t *testing.T) (*store.Mem, scope.Genesis) {
 		r, err := n.Txn(ctx, putTxn(key, value), Once{})
 		ok(r, err)
 	}
-	child := scope.Child{Prefix: []byte("/c/"), Name: "c", Policy: scope.DefaultPolicy(quorum.BFT), Anchors: g.Anchors}
+	child := scope.Child{Prefix: []byte("/c/"), Name: "c", Policy: scope.OpenPolicy(quorum.BFT), Anchors: g.Anchors}
 	put("/c/x", "1")
 	r, err := n.root.Govern(ctx, scope.Decision{Kind: scope.Delegate, Child: &child}, Once{})
 	ok(r, err)

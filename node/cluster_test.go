@@ -40,7 +40,7 @@ func startCluster(t testing.TB, n int, mode quorum.Mode) *cluster {
 // startClusterWith has each node changed before it starts.
 func startClusterWith(t testing.TB, n int, mode quorum.Mode, change func(int, *Node)) *cluster {
 	t.Helper()
-	return startClusterUnder(t, n, scope.DefaultPolicy(mode), change)
+	return startClusterUnder(t, n, scope.OpenPolicy(mode), change)
 }
 
 func startClusterUnder(t testing.TB, n int, policy scope.Policy, change func(int, *Node)) *cluster {

@@ -65,7 +65,7 @@ func stillNode(t *testing.T, names ...string) (*Node, *logged) {
 		}
 		founders = append(founders, machine.Founder{Name: name, Key: keys[len(keys)-1].Public(), Peer: id})
 	}
-	g, err := machine.NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...)
+	g, err := machine.NewGenesis("test", aweigh.InstantOf(time.Now()), scope.OpenPolicy(quorum.BFT), founders...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func newAnchorage(t testing.TB) *anchorage {
 		founders = append(founders, machine.Founder{Name: fmt.Sprintf("n%d", i), Key: a.anchor[i].Public(), Peer: peer})
 	}
 	var err error
-	if a.genesis, err = machine.NewGenesis("disks", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...); err != nil {
+	if a.genesis, err = machine.NewGenesis("disks", aweigh.InstantOf(time.Now()), scope.OpenPolicy(quorum.BFT), founders...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

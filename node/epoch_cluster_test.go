@@ -15,7 +15,7 @@ import (
 // written in the first is proven with the rosters of all that followed.
 func TestProofsReachAcrossEpochs(t *testing.T) {
 	t.Parallel()
-	policy := scope.DefaultPolicy(quorum.BFT)
+	policy := scope.OpenPolicy(quorum.BFT)
 	policy.EpochBlocks = 5
 	c := startClusterUnder(t, 4, policy, func(int, *Node) {})
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)

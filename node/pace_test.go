@@ -21,7 +21,7 @@ func TestRatesHoldClientsBack(t *testing.T) {
 	c := startCluster(t, 1, quorum.Crash)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	policy := scope.DefaultPolicy(quorum.Crash)
+	policy := scope.OpenPolicy(quorum.Crash)
 	policy.Limits.Rate = 100
 	c.delegateUnder(ctx, "", "/slow/", policy, 0)
 	c.delegate(ctx, "", "/fast/", quorum.Crash, 0)

@@ -22,7 +22,7 @@ import (
 // elsewhere is a history with a new epoch after each block, as holders of old keys would feed one.
 func elsewhere(t *testing.T) (*cluster, context.Context) {
 	t.Helper()
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.EpochBlocks = 1
 	c := startClusterUnder(t, 1, p, func(int, *Node) {})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -151,7 +151,7 @@ func TestHistoriesOfOldKeysAreRefused(t *testing.T) {
 // TestScopesBelowAreFollowedToTheTrustedRoster: what a scope delegated before the trusted roster was in force is opened
 // on the way there, and serves nothing until then.
 func TestScopesBelowAreFollowedToTheTrustedRoster(t *testing.T) {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.EpochBlocks = 1
 	c := startClusterUnder(t, 1, p, func(int, *Node) {})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

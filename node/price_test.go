@@ -61,7 +61,7 @@ func TestDearBundlesHoldNoAnchorUp(t *testing.T) {
 // TestPricesInVainArePaid: to find out that a mutation costs more than any block may is work, too. Those who ask
 // for more prices wait until it is paid; what is not priced does not.
 func TestPricesInVainArePaid(t *testing.T) {
-	policy := scope.DefaultPolicy(quorum.BFT)
+	policy := scope.OpenPolicy(quorum.BFT)
 	policy.Limits.BlockCost = 100_000
 	c := startClusterUnder(t, 1, policy, func(int, *Node) {})
 	n := c.nodes[0]

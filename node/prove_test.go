@@ -35,7 +35,7 @@ func startPolling(t *testing.T) *polling {
 	if p.alice, err = votes.KeyFromSeed(votes.Ed25519, make([]byte, 32)); err != nil {
 		t.Fatal(err)
 	}
-	policy := scope.DefaultPolicy(quorum.BFT)
+	policy := scope.OpenPolicy(quorum.BFT)
 	policy.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/secrets/"), Num: 1, Den: 2, Window: time.Hour,
 		Approvers: []scope.Approver{{Name: "alice", Key: p.alice.Public(), Share: 500_000}}}}
 	c := startClusterUnder(t, 1, policy, func(_ int, n *Node) {

@@ -165,7 +165,7 @@ func TestForeignVerbsAreJudged(t *testing.T) {
 	c, _, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	policy := scope.DefaultPolicy(quorum.BFT)
+	policy := scope.OpenPolicy(quorum.BFT)
 	policy.Actions = action.Table{{Verb: "own", Class: action.Claim}, {Verb: "pay", Class: action.Write, When: "object.version < 1"}}
 	c.delegateUnder(ctx, "/b/c/", "/b/c/d/", policy, 0, 1, 2, 3)
 	once := o.root.filled(Once{})
@@ -306,7 +306,7 @@ func TestLiarsAreOutvoted(t *testing.T) {
 				return nil
 			}
 			g := &all[0].Child
-			g.Policy = scope.DefaultPolicy(quorum.Crash)
+			g.Policy = scope.OpenPolicy(quorum.Crash)
 			for _, x := range a.genesis.Anchors {
 				if x.Name == "n3" {
 					g.Anchors = []scope.Anchor{x}

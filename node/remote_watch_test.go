@@ -312,7 +312,7 @@ func TestScopesAtRestHoldNoWatchUp(t *testing.T) {
 		}
 	}
 	found := func(from, prefix string, by []int, anchors ...int) {
-		child := scope.Child{Prefix: []byte(prefix), Policy: scope.DefaultPolicy(quorum.Crash)}
+		child := scope.Child{Prefix: []byte(prefix), Policy: scope.OpenPolicy(quorum.Crash)}
 		for _, x := range c.nodes[0].root.Genesis().Anchors {
 			for _, i := range anchors {
 				if x.Name == fmt.Sprintf("n%d", i) {

@@ -22,7 +22,7 @@ import (
 // noticed is a cluster whose scopes can be given another government after a notice.
 func noticed(t *testing.T, n int, notice time.Duration) *cluster {
 	t.Helper()
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Children.Notice = notice
 	return startClusterUnder(t, n, p, func(int, *Node) {})
 }
@@ -99,7 +99,7 @@ func TestRevokedScopesLoseNoWrite(t *testing.T) {
 		})
 	}
 	began := time.Now()
-	c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.Crash), 1, 2, 3)
+	c.revoke(ctx, "/b/", scope.OpenPolicy(quorum.Crash), 1, 2, 3)
 	e := c.governed("/b/", 3, 0, 1, 2, 3)
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("the notice of a second took %v", took)
@@ -153,7 +153,7 @@ func TestScopesAtRestYield(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := p.Status().Head
-	c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 1, 2, 3)
+	c.revoke(ctx, "/b/", scope.OpenPolicy(quorum.BFT), 1, 2, 3)
 	testwait.Until(t, "the order", func() bool { return p.ordered.Load() != nil })
 	if h := p.Status().Head; h.Height != before.Height {
 		t.Errorf("the order alone took the scope from height %d to %d", before.Height, h.Height)
@@ -207,12 +207,12 @@ func TestRevokedScopesAreFoundByReferral(t *testing.T) {
 	use("before", before, "/b/1")
 	use("silent", silent, "/c/1")
 	for _, prefix := range []string{"/b/", "/c/"} {
-		c.revoke(ctx, prefix, scope.DefaultPolicy(quorum.BFT), 1, 2, 3)
+		c.revoke(ctx, prefix, scope.OpenPolicy(quorum.BFT), 1, 2, 3)
 		c.governed(prefix, 3, 0, 1, 2, 3)
 	}
 	use("told by the old anchor", before, "/b/1")
 	use("came after", light(), "/b/2")
-	if c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 2); c.governed("/b/", 1, 0, 1, 2, 3).Number != 2 {
+	if c.revoke(ctx, "/b/", scope.OpenPolicy(quorum.BFT), 2); c.governed("/b/", 1, 0, 1, 2, 3).Number != 2 {
 		t.Error("it is not in its third epoch")
 	}
 	use("revoked again", before, "/b/1")
@@ -227,7 +227,7 @@ func TestRevokedScopesAreFoundByReferral(t *testing.T) {
 // scope: they fetch its state during the notice.
 func TestFollowersHoldWhatTheyShallGovern(t *testing.T) {
 	t.Parallel()
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Children.Notice = 2 * time.Second
 	c := startClusterUnder(t, 4, p, func(i int, n *Node) {
 		if i > 0 {
@@ -236,7 +236,7 @@ func TestFollowersHoldWhatTheyShallGovern(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT)}
+	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.OpenPolicy(quorum.BFT)}
 	for _, a := range c.nodes[0].root.Genesis().Anchors {
 		if a.Name == "n0" {
 			child.Anchors = append(child.Anchors, a)
@@ -253,7 +253,7 @@ func TestFollowersHoldWhatTheyShallGovern(t *testing.T) {
 	if _, err := c.nodes[3].In("/b/"); !errors.Is(err, ErrNotHeld) {
 		t.Fatalf("it holds the scope: %v", err)
 	}
-	c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 1, 2, 3)
+	c.revoke(ctx, "/b/", scope.OpenPolicy(quorum.BFT), 1, 2, 3)
 	for _, n := range c.nodes[1:] {
 		testwait.Until(t, "new anchors hold the scope", func() bool { _, err := n.In("/b/"); return err == nil })
 	}
@@ -278,7 +278,7 @@ func TestUnknownOrdersHoldNothingUp(t *testing.T) {
 	c.delegate(ctx, "", "/b/", quorum.BFT, 0, 1, 2, 3)
 	order := &scope.Revocation{
 		Entry: 1 << 20, Height: 1, Time: aweigh.InstantOf(time.Now()).Add(-2 * time.Second),
-		Child: scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT), Anchors: c.nodes[0].root.Genesis().Anchors},
+		Child: scope.Child{Prefix: []byte("/b/"), Policy: scope.OpenPolicy(quorum.BFT), Anchors: c.nodes[0].root.Genesis().Anchors},
 	}
 	for _, n := range c.nodes[:2] {
 		p, err := n.In("/b/")

@@ -138,7 +138,7 @@ func TestAScopeThatCannotDecideHoldsUpNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT), Anchors: []scope.Anchor{
+	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.OpenPolicy(quorum.BFT), Anchors: []scope.Anchor{
 		{Name: "late", Key: anchor.Public(), Peer: string(late), Score: machine.FoundingScore},
 	}}
 	for i := range 4 {
@@ -230,7 +230,7 @@ func TestStrangersOfOneScopeHoldUpNoAnchorOfAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT), Anchors: []scope.Anchor{
+	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.OpenPolicy(quorum.BFT), Anchors: []scope.Anchor{
 		{Name: "child's", Key: newIdentity(t).Public(), Peer: string(id), Score: machine.FoundingScore},
 	}}
 	if _, err := n.root.Govern(ctx, scope.Decision{Kind: scope.Delegate, Child: &child}, Once{}); err != nil {

@@ -52,7 +52,7 @@ func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
 	}
 	put("/b/1", "handed over")
 	a.write(farBlocks) // what comes after is in no first answer of blocks
-	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.Crash)}
+	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.OpenPolicy(quorum.Crash)}
 	outside := scope.Anchor{Name: "outside", Key: anchor.Public(), Peer: string(peer), Score: machine.FoundingScore}
 	for _, x := range append(a.genesis.Anchors, outside) {
 		if x.Name == "n1" || x.Name == "n3" || x.Name == "outside" {

@@ -39,7 +39,7 @@ func newLives(t *testing.T, ctx context.Context) *lives {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := machine.NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.Crash), machine.Founder{Name: "n0", Key: keys[1].Public(), Peer: peer})
+	g, err := machine.NewGenesis("test", aweigh.InstantOf(time.Now()), scope.OpenPolicy(quorum.Crash), machine.Founder{Name: "n0", Key: keys[1].Public(), Peer: peer})
 	if err != nil {
 		t.Fatal(err)
 	}

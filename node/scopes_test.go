@@ -23,7 +23,7 @@ import (
 // waits until all nodes have the child.
 func (c *cluster) delegate(ctx context.Context, from, prefix string, mode quorum.Mode, anchors ...int) {
 	c.t.Helper()
-	c.delegateUnder(ctx, from, prefix, scope.DefaultPolicy(mode), anchors...)
+	c.delegateUnder(ctx, from, prefix, scope.OpenPolicy(mode), anchors...)
 }
 
 func (c *cluster) delegateUnder(ctx context.Context, from, prefix string, policy scope.Policy, anchors ...int) {

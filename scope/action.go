@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
+	"github.com/aweigh/aweigh/internal/refusal"
 )
 
 // Action is a verb that its author wants carried out on what a key names. The policy in
@@ -23,7 +24,7 @@ type Action struct {
 // The errors of an Action.
 var (
 	// ErrDenied is wrapped where the policy does not let an author do something.
-	ErrDenied = errors.New("scope: denied")
+	ErrDenied = refusal.New(refusal.Denied, "scope: denied")
 	// ErrClass is for a verb whose class is not the one that the author states.
 	ErrClass = errors.New("scope: the policy has another class for that verb by now; ask again")
 	// ErrSignal is for a signal in a block: signals are delivered, and stored

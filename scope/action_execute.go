@@ -23,6 +23,9 @@ func (x *execution) act(m *CheckedMutation, out *Outcome) (failure error, pendin
 	if a.Class == action.Write {
 		return x.transact(m, out)
 	}
+	if failure := x.authorizes(m, &Op{Key: a.Key}); failure != nil {
+		return failure, false, nil
+	}
 	v, failure, err := x.actable(m)
 	if failure == nil && err == nil {
 		failure, err = x.underAliases(m)
@@ -42,6 +45,9 @@ func (x *execution) underAliases(m *CheckedMutation) (failure, err error) {
 		key := others[i].Key
 		if bytes.Equal(key, a.Key) {
 			continue
+		}
+		if failure = x.authorizes(m, &Op{Key: key}); failure != nil {
+			break
 		}
 		var v KeyValue
 		var ok bool
@@ -94,12 +100,17 @@ const stepsAVisit = 100
 // and deletions of a plan, with its aliases spread. An action was judged by its own verb.
 func (x *execution) permitted(m *CheckedMutation, p *plan) (failure, err error) {
 	if m.Class == Act {
+		for i := range p.ops {
+			if failure = x.authorizes(m, &p.ops[i]); failure != nil {
+				return failure, nil
+			}
+		}
 		if _, failure, err = x.actable(m); failure != nil || err != nil {
 			return failure, err
 		}
 		return x.underAliases(m)
 	}
-	if !x.epoch.rules.Has(writeVerb) {
+	if !x.restricted(m) {
 		return nil, nil
 	}
 	inner := p.inner
@@ -110,7 +121,9 @@ func (x *execution) permitted(m *CheckedMutation, p *plan) (failure, err error) 
 			failure, err = x.permitted(m, &inner[0])
 			inner = inner[1:]
 		case OpPut, OpDelete:
-			failure, err = x.permits(m, op)
+			if failure = x.authorizes(m, op); failure == nil && x.epoch.rules.Has(writeVerb) {
+				failure, err = x.permits(m, op)
+			}
 		}
 		if failure != nil || err != nil {
 			return failure, err

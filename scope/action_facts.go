@@ -31,7 +31,7 @@ func (e *Epoch) facts(q call, prefix string, key []byte, v *KeyValue, ok bool) *
 		},
 		Object: action.Object{Key: string(key)},
 	}
-	if seat, sits := e.authors[q.caller]; sits {
+	if seat, sits := e.seats[q.caller]; sits {
 		a := &e.Roster.Anchors[seat]
 		f.Caller.Anchor, f.Caller.Weight = a.Name, int64(e.Roster.Weights.Of(a.Key.ID()))
 	}
@@ -102,11 +102,6 @@ func (s *State) Verdict(q Question) (action.Verdict, error) {
 	}
 	if q.Pass && !rules.Has(q.Verb) {
 		return action.Verdict{Allowed: true}, nil
-	}
-	if len(e.authors) == 0 { // of a policy without rules, tried with some
-		with := *e
-		with.authors = seated(e.Roster.Anchors)
-		e = &with
 	}
 	asked := call{q.Verb, q.Caller, max(q.Now, s.head.Time), s.head.Height + 1}
 	if q.Pass {

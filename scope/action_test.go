@@ -291,7 +291,7 @@ func TestVerdictsAreThoseOfTheNextBlock(t *testing.T) {
 }
 
 func TestPoliciesWithBadRulesAreNone(t *testing.T) {
-	p := DefaultPolicy(quorum.BFT)
+	p := OpenPolicy(quorum.BFT)
 	p.Actions = action.Table{{Verb: "pay", Class: action.Write, When: "caller.weight >"}}
 	if err := p.Check(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "pay: action: not a predicate: line 1, column 16") {
 		t.Errorf("%v", err)

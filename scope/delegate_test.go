@@ -18,7 +18,7 @@ import (
 
 // decision is one to delegate a prefix to some of the realm's anchors.
 func (r *realm) decision(prefix string, mode quorum.Mode, anchors ...string) Decision {
-	c := &Child{Prefix: []byte(prefix), Name: "child", Policy: DefaultPolicy(mode)}
+	c := &Child{Prefix: []byte(prefix), Name: "child", Policy: OpenPolicy(mode)}
 	c.Policy.EpochBlocks = r.g.Policy.EpochBlocks
 	for _, a := range r.g.Anchors {
 		for _, name := range anchors {

@@ -35,7 +35,8 @@ type Epoch struct {
 	unfit   error       // why there are no voters: a key that is none
 	record  aweigh.Hash // epochDigest of Encode
 	rules   *action.Rules
-	authors map[aweigh.Hash]int // seats by the keys that anchors act with; none without rules
+	seats   map[aweigh.Hash]int // by the keys that anchors act with
+	keys    []aweigh.Hash       // of the policy's authors that are one key, by place
 }
 
 // settled computes once what callers need often.
@@ -54,8 +55,12 @@ func (e Epoch) settled() *Epoch {
 	}
 	e.record = epochDigest(e.Encode())
 	e.rules = action.Prepare(e.Policy.Actions)
-	if len(e.Policy.Actions) > 0 {
-		e.authors = seated(e.Roster.Anchors)
+	e.seats = seated(e.Roster.Anchors)
+	e.keys = make([]aweigh.Hash, len(e.Policy.Authors))
+	for i := range e.Policy.Authors {
+		if a := &e.Policy.Authors[i]; a.Who == OneKey {
+			e.keys[i] = a.Key.ID()
+		}
 	}
 	return &e
 }

@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "046419237d836afa549f7b6a09a69df876f568831ecb8eb7f92d26962c275fc5"
+	const want = "87356ab9b592aff3520436f7a65e4b7ff079892866aec9a92daa9a8e1241c4e9"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -136,6 +136,8 @@ type execution struct {
 	recorded map[aweigh.Hash]Receipt // by this block
 	expiries expiries
 	mutation *CheckedMutation // being executed
+	author   aweigh.Hash      // whose rights are known
+	rights   Rights           // of author
 	purse    purse            // what it may still cost
 	carries  int64            // units that the motions which the block carries may still cost
 	gives    int64            // bytes that it would hold in memory, see givenMost
@@ -175,25 +177,27 @@ func newExecution(s *State, b *Block) *execution {
 // execute does what a mutation asks for, or records why it cannot be done.
 func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	x.begin(m)
-	var failure, err error
+	var err error
 	var pending bool
-	switch m.Class {
-	case Write:
+	failure := x.authorized(m)
+	switch {
+	case failure != nil:
+	case m.Class == Write:
 		failure, pending, err = x.transact(m, out)
-	case Act:
+	case m.Class == Act:
 		failure, pending, err = x.act(m, out)
-	case Compact:
+	case m.Class == Compact:
 		failure = x.compact(m.Comp.Revision)
-	case Govern:
+	case m.Class == Govern:
 		failure, err = x.govern(m)
-	case Lease:
+	case m.Class == Lease:
 		failure, err = x.leasing(m, out)
-	case Name:
+	case m.Class == Name:
 		out.Responses, failure, err = x.name(m)
 		x.next.head.Revision = x.revision()
-	case Withdraw:
+	case m.Class == Withdraw:
 		failure, err = x.withdraw(m)
-	case Permit:
+	case m.Class == Permit:
 		failure, err = x.reaccess(m.Access)
 	}
 	if err != nil {
@@ -222,7 +226,7 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 	if failure != nil || err != nil {
 		return failure, false, err
 	}
-	all, err := x.spread(&p)
+	all, err := x.spread(m, &p)
 	if err != nil {
 		return nil, false, err
 	}

@@ -23,9 +23,10 @@ type Policy struct {
 	Approvals   []Approval   // what takes more than a quorum's vote (P28)
 	Children    Bound        // what binds the scopes below
 	Actions     action.Table // what verbs do, and which callers may use them
+	Authors     []Author     // whose mutations may change what
 }
 
-// DefaultPolicy is the policy of a scope that names nothing but its mode.
+// DefaultPolicy is the policy of a scope that names nothing but its mode. Only its anchors and their nodes change keys.
 func DefaultPolicy(m quorum.Mode) Policy {
 	return Policy{
 		Rules:       quorum.DefaultRules(m),
@@ -33,7 +34,15 @@ func DefaultPolicy(m quorum.Mode) Policy {
 		EpochBlocks: 10_000,
 		EpochTime:   time.Hour,
 		Limits:      DefaultLimits(),
+		Authors:     DefaultAuthors(),
 	}
+}
+
+// OpenPolicy is DefaultPolicy, but anyone may change everything.
+func OpenPolicy(m quorum.Mode) Policy {
+	p := DefaultPolicy(m)
+	p.Authors = []Author{{Name: Anyone.String(), Who: Anyone}}
+	return p
 }
 
 // Hash names the policy.
@@ -171,6 +180,9 @@ func (p Policy) Check() error {
 	}
 	if err := p.Actions.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if err := p.checkAuthors(); err != nil {
+		return err
 	}
 	return p.Children.check()
 }

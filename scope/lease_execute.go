@@ -56,7 +56,7 @@ var ErrGuarded = errors.New("scope: the policy asks for approval of the deletion
 
 // revocable reports why a lease cannot be revoked.
 func (x *execution) revocable(m *CheckedMutation, id int64) (failure, err error) {
-	judged := x.epoch.rules.Has(writeVerb)
+	judged := x.restricted(m)
 	if len(x.policy.Approvals) == 0 && !judged {
 		return nil, nil
 	}

@@ -70,7 +70,7 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err
 	if err != nil || failure != nil {
 		return p, failure, err
 	}
-	all, err := x.spread(&p)
+	all, err := x.spread(m, &p)
 	if err != nil {
 		return p, nil, err
 	}

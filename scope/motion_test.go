@@ -552,7 +552,7 @@ func TestApprovalIsThatOfTheLongestPrefix(t *testing.T) {
 	}
 	single, many, refused := 0, 0, 0
 	for range 20_000 {
-		p := DefaultPolicy(1)
+		p := OpenPolicy(1)
 		seen := map[string]bool{}
 		for range 1 + r.IntN(4) {
 			a := Approval{Matter: Matter(1 + r.IntN(2)), Prefix: []byte(word(3))}
@@ -623,7 +623,7 @@ func TestApprovalIsThatOfTheLongestPrefix(t *testing.T) {
 
 func TestPoliciesOfApprovalAreChecked(t *testing.T) {
 	good := func() Policy {
-		p := DefaultPolicy(1)
+		p := OpenPolicy(1)
 		p.Approvals = []Approval{{Matter: Changes, Prefix: []byte("/a/"), Num: 1, Den: 2, Window: time.Hour,
 			Approvers: []Approver{{Name: "alice", Key: testKey(t, 1).Public(), Required: true}}}}
 		return p
@@ -822,7 +822,7 @@ func TestMotionsAreOfTheirPolicy(t *testing.T) {
 // TestDecisionsNeedWhatFinalizes: of the anchors, however approvers vote; and no
 // anchor withdraws the decision about itself.
 func TestDecisionsNeedWhatFinalizes(t *testing.T) {
-	bad := DefaultPolicy(1)
+	bad := OpenPolicy(1)
 	bad.Approvals = []Approval{{Matter: Policies, Num: 1, Den: 2, Window: time.Hour, Approvers: []Approver{{Name: "alice", Key: testKey(t, 70).Public(), Share: 9_000_000}}}}
 	if err := bad.Check(); !errors.Is(err, ErrInvalid) {
 		t.Errorf("approvers with a weight in decisions: %v", err)

@@ -12,8 +12,8 @@ var ErrApproval = errors.New("scope: the policy asks for approval of changes bel
 // spread returns a plan with the puts that its puts stand for: one for every alias of the object. A caller that may
 // change an object under one name may not thereby change it under a name that requires more. A put that keeps a lease
 // names the lease here.
-func (x *execution) spread(p *plan) (*plan, error) {
-	if len(x.policy.Approvals) == 0 && !x.epoch.rules.Has(writeVerb) {
+func (x *execution) spread(m *CheckedMutation, p *plan) (*plan, error) {
+	if len(x.policy.Approvals) == 0 && !x.restricted(m) {
 		return p, nil
 	}
 	all := &plan{succeeded: p.succeeded}
@@ -29,7 +29,7 @@ func (x *execution) spread(p *plan) (*plan, error) {
 		all.ops = append(all.ops, op)
 		switch op.Kind {
 		case OpTxn:
-			in, err := x.spread(&inner[0])
+			in, err := x.spread(m, &inner[0])
 			if err != nil {
 				return nil, err
 			}
@@ -66,7 +66,7 @@ func (x *execution) others(key []byte) ([]held, error) {
 // it changes keys just as puts and deletions do.
 func (x *execution) mayName(m *CheckedMutation) (failure, err error) {
 	n := m.Naming
-	if len(x.policy.Approvals) == 0 && !x.epoch.rules.Has(writeVerb) {
+	if len(x.policy.Approvals) == 0 && !x.restricted(m) {
 		return nil, nil
 	}
 	var p plan
@@ -82,7 +82,7 @@ func (x *execution) mayName(m *CheckedMutation) (failure, err error) {
 	case Rollback:
 		p.ops = []Op{{Kind: OpPut, Key: n.Key, IgnoreLease: true}}
 	}
-	all, err := x.spread(&p)
+	all, err := x.spread(m, &p)
 	if err != nil {
 		return nil, err
 	}

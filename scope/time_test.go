@@ -67,14 +67,14 @@ func TestDriftIsBelowAllThatTimeEnds(t *testing.T) {
 		"more than half of a window":   {func(p *Policy) { p.Approvals, p.Limits.Drift = approval(time.Second), 501*time.Millisecond }, false},
 		"a window that is long enough": {func(p *Policy) { p.Approvals, p.Limits.Drift = approval(2*time.Second), time.Second }, true},
 	} {
-		p := DefaultPolicy(quorum.BFT)
+		p := OpenPolicy(quorum.BFT)
 		c.bend(&p)
 		if err := p.Check(); (err == nil) != c.fine || err != nil && !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	notice := Bound{Notice: time.Second}
-	p := DefaultPolicy(quorum.BFT)
+	p := OpenPolicy(quorum.BFT)
 	if err := notice.admits(&p); err != nil {
 		t.Errorf("half of a notice: %v", err)
 	}
@@ -82,7 +82,7 @@ func TestDriftIsBelowAllThatTimeEnds(t *testing.T) {
 		t.Error("more than half of a notice is admitted")
 	}
 
-	bad := DefaultPolicy(quorum.BFT)
+	bad := OpenPolicy(quorum.BFT)
 	bad.Limits.Drift = 24 * time.Hour
 	g, _ := testGenesis(t, 1)
 	g.Policy = bad

@@ -46,7 +46,7 @@ func testGenesis(t fataler, anchors int) (Genesis, []votes.PrivateKey) {
 		x, y := a.Public().ID(), b.Public().ID()
 		return bytes.Compare(x[:], y[:])
 	})
-	g := Genesis{Format: Format, Name: "test", Time: aweigh.Instant(1_700_000_000 * time.Second), Policy: DefaultPolicy(quorum.BFT)}
+	g := Genesis{Format: Format, Name: "test", Time: aweigh.Instant(1_700_000_000 * time.Second), Policy: OpenPolicy(quorum.BFT)}
 	for i, k := range keys {
 		g.Anchors = append(g.Anchors, Anchor{Name: string(rune('a' + i)), Key: k.Public(), Score: 500_000})
 	}
@@ -100,7 +100,7 @@ func (w *world) open() {
 func (w *world) mutation(class Class, content any) Mutation {
 	w.nonce++
 	return Mutation{
-		Scope: w.g.Hash(), Class: class, Content: canon.Encode(content),
+		Scope: w.g.Hash(), Class: class, Author: w.author.Public().ID(), Content: canon.Encode(content),
 		Nonce: binary.BigEndian.AppendUint64(nil, w.nonce), ValidUntil: w.now.Add(time.Minute),
 	}
 }

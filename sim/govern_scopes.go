@@ -45,7 +45,7 @@ func (w *World) descendant(m scenario.Motion) *scope.Child {
 	}
 	mode, err := quorum.ParseMode(name)
 	must.OK(err, "a mode that was checked")
-	p := scope.DefaultPolicy(mode)
+	p := scope.OpenPolicy(mode)
 	p.Limits.Anchors = max(p.Limits.Anchors, n.Anchors)
 	p.Limits.TTL = w.Genesis.Policy.Limits.TTL
 	p.Trust.Whole = uint32(n.Whole)

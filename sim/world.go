@@ -194,7 +194,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	if err := w.appoint(newKey); err != nil {
 		return err
 	}
-	policy := scope.DefaultPolicy(mode)
+	policy := scope.OpenPolicy(mode)
 	policy.Approvals = guard(approvals(&w.Scenario.Approval, w.polls.voters), n.Guard)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it

@@ -73,7 +73,7 @@ func newMotioned(name string, alice votes.PublicKey, age time.Duration) *motione
 		x, y := a.Public().ID(), b.Public().ID()
 		return bytes.Compare(x[:], y[:])
 	})
-	w.g = scope.Genesis{Format: scope.Format, Name: name, Time: aweigh.InstantOf(time.Now().Add(-age)), Policy: scope.DefaultPolicy(quorum.BFT)}
+	w.g = scope.Genesis{Format: scope.Format, Name: name, Time: aweigh.InstantOf(time.Now().Add(-age)), Policy: scope.OpenPolicy(quorum.BFT)}
 	w.g.Policy.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/secrets/"), Num: 1, Den: 2, Anchors: 1, Window: 24 * time.Hour,
 		Approvers: []scope.Approver{{Name: "alice", Key: alice, Share: 300_000}}}}
 	for i, k := range w.keys {

@@ -17,7 +17,7 @@ import (
 // version does not know is refused with an exit code of its own, and so is one that a node
 // gives under the name of another.
 func TestNewerDecisionsAreNotSigned(t *testing.T) {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.EpochBlocks++
 	d := scope.Decision{Kind: scope.SetPolicy, Policy: &p}
 	id := d.ID()

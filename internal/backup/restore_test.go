@@ -133,7 +133,7 @@ func made(t *testing.T) (dir string, m Manifest, identity votes.PrivateKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), machine.Founder{Name: "solo", Key: anchor.Public(), Peer: peer})
+	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), scope.OpenPolicy(quorum.BFT), machine.Founder{Name: "solo", Key: anchor.Public(), Peer: peer})
 	if err == nil {
 		err = d.SaveGenesis(g)
 	}

@@ -118,7 +118,7 @@ func newRunning(t *testing.T, size int) *running {
 		})
 		r.logs = append(r.logs, &lines{})
 	}
-	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...)
+	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), scope.OpenPolicy(quorum.BFT), founders...)
 	if err != nil {
 		t.Fatal(err)
 	}

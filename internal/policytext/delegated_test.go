@@ -47,7 +47,7 @@ func TestDelegationTellsWhatIsLost(t *testing.T) {
 		"another rule":       {rules: [2]action.Table{{rule}, {{Verb: "write", Class: action.Write}}}, want: []string{"another one would bind"}},
 		"the same rule":      {rules: [2]action.Table{{rule}, {rule}}},
 	} {
-		above, child := scope.DefaultPolicy(quorum.BFT), scope.DefaultPolicy(quorum.BFT)
+		above, child := scope.OpenPolicy(quorum.BFT), scope.OpenPolicy(quorum.BFT)
 		above.Approvals, child.Approvals = x.above, x.child
 		above.Actions, child.Actions = x.rules[0], x.rules[1]
 		d := scope.Decision{Kind: scope.Delegate, Child: &scope.Child{Prefix: []byte("/s/"), Policy: child}}
@@ -70,7 +70,7 @@ func TestEveryLossIsTold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		prefixes := rapid.SampledFrom([]string{"", "/s/", "/s/a/", "/s/a/b/", "/s/c", "/t/"})
 		drawn := func(label string) scope.Policy {
-			p := scope.DefaultPolicy(quorum.BFT)
+			p := scope.OpenPolicy(quorum.BFT)
 			there := make(map[string]bool)
 			for range rapid.IntRange(0, 4).Draw(t, label) {
 				a := scope.Approval{
@@ -104,7 +104,7 @@ func TestEveryLossIsTold(t *testing.T) {
 // TestRevocationTellsWhatIsLost: so are requirements of the scope's own policy, also for its decisions; the policy
 // above does not matter.
 func TestRevocationTellsWhatIsLost(t *testing.T) {
-	above, own, next := scope.DefaultPolicy(quorum.BFT), scope.DefaultPolicy(quorum.BFT), scope.DefaultPolicy(quorum.BFT)
+	above, own, next := scope.OpenPolicy(quorum.BFT), scope.OpenPolicy(quorum.BFT), scope.OpenPolicy(quorum.BFT)
 	above.Approvals = []scope.Approval{{Matter: scope.Changes, Num: 1, Den: 2, Window: time.Hour}}
 	own.Approvals = []scope.Approval{{Matter: scope.Policies, Num: 1, Den: 1, Window: time.Hour}, {Matter: scope.Changes, Num: 3, Den: 4, Window: time.Hour}}
 	d := scope.Decision{Kind: scope.Revoke, Child: &scope.Child{Prefix: []byte("/s/"), Policy: next}}

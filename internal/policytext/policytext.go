@@ -36,6 +36,7 @@ func Write(p scope.Policy, head string) string {
 		}
 		fmt.Fprintf(&b, "  %-28s # %s\n", key+": "+f.show(&p), f.about)
 	}
+	writeAuthors(&b, p.Authors)
 	writeActions(&b, p.Actions)
 	fmt.Fprintf(&b, "\n# What takes more than a quorum's vote: such writes open a motion, which waits for ballots.\n"+
 		"# One a line, as in:  - prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h\n# %s\n",
@@ -60,25 +61,33 @@ func scalar(s string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// approvals reads the list of them.
-func approvals(n *yaml.Node) (all []scope.Approval, err error) {
+// lines are the texts of a list, which has one on each line.
+func lines(n *yaml.Node, name, like string) ([]*yaml.Node, error) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil, nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		return nil, fmt.Errorf("%w: line %d: approvals is a list, a line with a dash for each", ErrSyntax, n.Line)
+		return nil, fmt.Errorf("%w: line %d: %s is a list, a line with a dash for each", ErrSyntax, n.Line, name)
 	}
 	for _, item := range n.Content {
 		if item.Kind != yaml.ScalarNode {
-			return nil, fmt.Errorf("%w: line %d: an approval is one line of words, like: prefix=/secrets/ threshold=3/4 window=72h", ErrSyntax, item.Line)
+			return nil, fmt.Errorf("%w: line %d: each of the %s is one line of words, like: %s", ErrSyntax, item.Line, name, like)
 		}
-		a, err := ParseApproval(item.Value)
+	}
+	return n.Content, nil
+}
+
+// approvals reads the list of them.
+func approvals(n *yaml.Node) (all []scope.Approval, err error) {
+	texts, err := lines(n, "approvals", "prefix=/secrets/ threshold=3/4 window=72h")
+	for _, text := range texts {
+		a, err := ParseApproval(text.Value)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", item.Line, err)
+			return nil, fmt.Errorf("line %d: %w", text.Line, err)
 		}
 		all = append(all, a)
 	}
-	return all, nil
+	return all, err
 }
 
 // Read is a policy with what the text changes. Errors wrap ErrSyntax and name the
@@ -107,8 +116,13 @@ func Read(text []byte, base scope.Policy) (scope.Policy, error) {
 			p.Actions, err = actions(value)
 			return err
 		}
+		if name == "authors" {
+			var err error
+			p.Authors, err = authors(value)
+			return err
+		}
 		if sections[name] == "" {
-			return fmt.Errorf("%w: line %d: unknown section %q%s", ErrSyntax, at.Line, name, meant(name, slices.Concat([]string{"approvals", "actions"}, slices.Collect(maps.Keys(sections)))))
+			return fmt.Errorf("%w: line %d: unknown section %q%s", ErrSyntax, at.Line, name, meant(name, slices.Concat([]string{"approvals", "actions", "authors"}, slices.Collect(maps.Keys(sections)))))
 		}
 		return pairs(value, name, func(key string, at, value *yaml.Node) error {
 			f := find(name + "." + key)
@@ -188,7 +202,7 @@ func Patch(base scope.Policy, changes []Change) (p scope.Policy, err error) {
 	return p, nil
 }
 
-// absent stands for an action or an approval that a policy has not.
+// absent stands for an author, an action or an approval that a policy has not.
 const absent = "none"
 
 func (c *Change) apply(p *scope.Policy) error {
@@ -196,7 +210,15 @@ func (c *Change) apply(p *scope.Policy) error {
 		return f.read(p, c.To)
 	}
 	verb, isAction := strings.CutPrefix(c.Field, "actions.")
+	name, isAuthor := strings.CutPrefix(c.Field, authorField)
 	switch {
+	case isAuthor && c.To == absent:
+		p.Authors, _ = DropAuthor(p.Authors, name)
+		return nil
+	case isAuthor:
+		a, err := ParseAuthor(c.To)
+		p.Authors = SetAuthor(p.Authors, a)
+		return err
 	case isAction && c.To == absent:
 		p.Actions, _ = p.Actions.Without(verb)
 		return nil
@@ -224,6 +246,7 @@ func Diff(from, to scope.Policy) (all []Change) {
 			all = append(all, Change{f.name, a, b, f.about})
 		}
 	}
+	all = append(all, diffAuthors(from.Authors, to.Authors)...)
 	all = append(all, diffActions(from.Actions, to.Actions)...)
 	return append(all, diffApprovals(from.Approvals, to.Approvals)...)
 }
@@ -233,6 +256,9 @@ func Fields(p scope.Policy) map[string]string {
 	out := make(map[string]string, len(fields))
 	for _, f := range fields {
 		out[f.name] = f.show(&p)
+	}
+	for _, a := range p.Authors {
+		out[authorField+a.Name] = writeAuthor(a)
 	}
 	for _, r := range p.Actions {
 		out["actions."+r.Verb] = writeRule(r)

@@ -19,7 +19,7 @@ import (
 
 // other is a policy that differs from the default in every field that can be written.
 func other() scope.Policy {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Rules.Mode = quorum.Crash
 	p.Rules.Notarize = quorum.Rule{Num: 3, Den: 4, MinAnchors: 1}
 	p.Rules.Finalize = quorum.Rule{Num: 9, Den: 10, MinAnchors: 2}
@@ -46,6 +46,10 @@ func other() scope.Policy {
 			{Name: "bob", Key: key.Public(), Required: true},
 		}},
 	}
+	p.Authors = []scope.Author{
+		{Name: "anchors", Who: scope.Anchors, Prefixes: [][]byte{[]byte("/c/")}, Verbs: []string{"put"}},
+		{Name: "bob, \"b\"", Who: scope.OneKey, Key: key.Public(), Prefixes: [][]byte{[]byte("/a \x00,\"/"), []byte("n/")}, Verbs: []string{"delete", "pay"}},
+	}
 	p.Actions = action.Table{
 		{Verb: "pay", Class: action.Write, When: "caller.anchor == 'a: \"b\" # c' &&\n  object.key != '\\x00'"},
 		{Verb: "wave", Class: action.Signal},
@@ -57,13 +61,13 @@ func other() scope.Policy {
 // TestWhatIsWrittenIsReadBack: every field of the text counts, whatever the policy
 // was before, and nothing of it is left out.
 func TestWhatIsWrittenIsReadBack(t *testing.T) {
-	base := scope.DefaultPolicy(quorum.BFT)
+	base := scope.OpenPolicy(quorum.BFT)
 	text := policytext.Write(other(), "a\nb")
 	got, err := policytext.Read([]byte(text), base)
 	if err != nil || !reflect.DeepEqual(got, other()) {
 		t.Errorf("%v\n%+v\nwant\n%+v", err, got, other())
 	}
-	if diff := policytext.Diff(base, other()); len(diff) != 2+len(regexp.MustCompile(`(?m)^  "?[a-z_]+"?: `).FindAllString(text, -1)) {
+	if diff := policytext.Diff(base, other()); len(diff) != 5+len(regexp.MustCompile(`(?m)^  "?[a-z_]+"?: `).FindAllString(text, -1)) {
 		t.Errorf("%d fields differ of\n%s", len(diff), text)
 	}
 }
@@ -74,8 +78,9 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 func TestEveryFieldOfAPolicyIsWritten(t *testing.T) {
 	base := other()
 	base.Approvals[0].Approvers = base.Approvals[1].Approvers
-	// The finalize and the sponsor of an approval are zero in a policy (scope.Policy.Check), and a scheme goes with its bytes.
-	skip := []string{"].Finalize.Num", "].Finalize.Den", "].Finalize.MinAnchors", "].Sponsor", ".Key.Scheme", ".Key.Bytes"}
+	// The finalize and the sponsor of an approval are zero in a policy (scope.Policy.Check), a scheme goes with its bytes,
+	// and an author has a key only if it is one key.
+	skip := []string{"].Finalize.Num", "].Finalize.Den", "].Finalize.MinAnchors", "].Sponsor", ".Key.Scheme", ".Key.Bytes", ".Who"}
 	vary.Each(base, skip, func(path string, p scope.Policy) {
 		if policytext.Write(p, "") == policytext.Write(base, "") {
 			t.Errorf("%s: the text does not show it", path)
@@ -152,7 +157,7 @@ func TestErrorsNameFieldsAsTheTextDoes(t *testing.T) {
 		"limits:\n  block_cost: 1":              "limits.block_cost is 1; it must lie between 100000 and ",
 		"limits:\n  drift: 1s\n  valid_for: 1s": "limits.drift is 1s, too large for mutations that are valid for at most 1s",
 	} {
-		p, err := policytext.Read([]byte(text), scope.DefaultPolicy(quorum.BFT))
+		p, err := policytext.Read([]byte(text), scope.OpenPolicy(quorum.BFT))
 		if err == nil {
 			err = p.Check()
 		}

@@ -26,7 +26,7 @@ func TestOddApprovalsAreWarnedOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		from := scope.DefaultPolicy(quorum.BFT)
+		from := scope.OpenPolicy(quorum.BFT)
 		to := from
 		to.Approvals = policytext.SetApproval(nil, a)
 		all := policytext.Warnings(from, to)

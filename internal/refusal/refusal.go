@@ -16,6 +16,7 @@ const (
 	Foreign                // of another network or scope
 	Early                  // a block ahead of this node's clock: one of the two is wrong
 	Stale                  // of another epoch, or expired
+	Denied                 // of an author without rights here: its sender may know another policy
 	Unasked                // an answer that was not asked for
 	Full                   // there is no room for it now
 
@@ -24,7 +25,7 @@ const (
 
 // String returns the class in words.
 func (c Class) String() string {
-	return [Classes]string{"internal", "malformed", "oversized", "forged", "invalid", "wrong network", "clock", "stale", "not asked for", "limits"}[c]
+	return [Classes]string{"internal", "malformed", "oversized", "forged", "invalid", "wrong network", "clock", "stale", "denied", "not asked for", "limits"}[c]
 }
 
 // Blame reports whether an honest node never sends such input.

@@ -37,7 +37,7 @@ func lived(t *testing.T) (*store.Mem, aweigh.ScopeID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := scope.DefaultPolicy(quorum.BFT)
+	policy := scope.OpenPolicy(quorum.BFT)
 	policy.EpochBlocks, policy.Trust.Whole = 8, 8
 	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), policy, machine.Founder{Name: "solo", Key: anchor.Public(), Peer: peer})
 	if err != nil {

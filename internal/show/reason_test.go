@@ -14,7 +14,7 @@ import (
 // TestReasonsNameWhatCommandsTake: a change of trust names a motion by its ID, and an anchor by its name.
 func TestReasonsNameWhatCommandsTake(t *testing.T) {
 	sponsor, anchor := vary.Key(1).Public().ID(), vary.Key(2).Public().ID()
-	p := scope.DefaultPolicy(quorum.BFT).Trust
+	p := scope.OpenPolicy(quorum.BFT).Trust
 	d := scope.Decision{Kind: scope.Admit, Sponsor: sponsor}
 	decision := d.ID()
 	seated := trust.Evidence{Anchor: sponsor, Kind: trust.Founded, Score: p.Initial}

@@ -18,7 +18,7 @@ import (
 // TestToolsShowEveryField: what motion show, ballot inspect and sign, and those that have a
 // decision signed write changes with every field of it, in text and in JSON; or they refuse.
 func TestToolsShowEveryField(t *testing.T) {
-	base := scope.DefaultPolicy(quorum.BFT)
+	base := scope.OpenPolicy(quorum.BFT)
 	txn := scope.Txn{
 		Compare: []scope.Compare{{Target: scope.OnMod, Relation: scope.Greater, Key: []byte("/k"), Number: 7}},
 		Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/k"), Value: []byte("two\nlines"), Lease: 8, Prev: true}},
@@ -42,7 +42,7 @@ func TestToolsShowEveryField(t *testing.T) {
 	}
 	for name, tool := range tools {
 		t.Run(name, func(t *testing.T) {
-			shows(t, opened, 20, []string{".Mutation", ".Key.Scheme", ".Key.Bytes"}, tool)
+			shows(t, opened, 20, []string{".Mutation", ".Key.Scheme", ".Key.Bytes", ".Who"}, tool)
 			shows(t, txn, 8, []string{".Range", ".Txn"}, func(p Printer, x scope.Txn) error {
 				mo := opened
 				mo.Mutation = mutationOf(scope.Write, x)
@@ -108,7 +108,7 @@ func TestToolsShowEveryField(t *testing.T) {
 	}
 }
 
-var keys = []string{".Key.Scheme", ".Key.Bytes"}
+var keys = []string{".Key.Scheme", ".Key.Bytes", ".Who"}
 
 func mutationOf(c scope.Class, content any) []byte {
 	m := vary.Mutation(c, content)

@@ -40,6 +40,9 @@ func Policy() scope.Policy {
 		Matter: scope.Changes, Prefix: []byte("/a \x00,\"/"), Num: 3, Den: 4, Anchors: 3, Window: 72 * time.Hour,
 		Approvers: []scope.Approver{{Name: "alice, of \"accounts\"", Key: Key(9).Public(), Share: 333_333, Required: true}},
 	}}
+	p.Authors = []scope.Author{{
+		Name: "ann,\"a\"", Who: scope.OneKey, Key: Key(8).Public(), Prefixes: [][]byte{[]byte("/a \x00,\"/"), []byte("n/")}, Verbs: []string{"pay", "put"},
+	}}
 	p.Actions = action.Table{{Verb: "pay", Class: action.Write, When: "caller.anchor == 'a: \"b\" # c' &&\n  object.exists"}}
 	return p
 }

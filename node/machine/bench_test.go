@@ -26,7 +26,7 @@ func BenchmarkNewMachine(b *testing.B) {
 				}
 				founders[i] = machine.Founder{Key: key.Public(), Peer: machine.Peer(fmt.Sprint(i))}
 			}
-			policy := scope.DefaultPolicy(quorum.BFT)
+			policy := scope.OpenPolicy(quorum.BFT)
 			policy.Limits.Anchors = max(policy.Limits.Anchors, anchors)
 			g, err := machine.NewGenesis("bench", 1, policy, founders...)
 			if err != nil {

@@ -27,6 +27,7 @@ type candidate struct {
 type chain struct {
 	id         aweigh.ScopeID
 	pool       *pool
+	terms      *scope.Epoch  // the epoch
 	policy     *scope.Policy // of the epoch
 	bounds     *Bounds
 	epoch      aweigh.Epoch
@@ -78,7 +79,7 @@ func (c *chain) open(m *Machine) (err error) {
 func (c *chain) enter() error {
 	e, err := c.state.Epoch()
 	if err == nil {
-		c.epoch, c.policy = e.Number, &e.Policy
+		c.epoch, c.terms, c.policy = e.Number, e, &e.Policy
 	}
 	return err
 }

@@ -186,7 +186,7 @@ func leaders(n *drill) (first, second int, rest []int) {
 func newOneRound(t *testing.T) (n *drill, first, second, third, fourth int) {
 	t.Helper()
 	for k := 0; ; k++ {
-		n = newDrill(t, fmt.Sprint("pc", k), 4, scope.DefaultPolicy(quorum.Crash))
+		n = newDrill(t, fmt.Sprint("pc", k), 4, scope.OpenPolicy(quorum.Crash))
 		first, second, rest := leaders(n)
 		if first == second {
 			continue

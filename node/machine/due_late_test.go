@@ -15,7 +15,7 @@ import (
 // TestBallotsOnApprovedMotionsAreLate: of a ballot on a motion that is approved and waits for its turn, the node says
 // what the chain records: it is late.
 func TestBallotsOnApprovedMotionsAreLate(t *testing.T) {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Limits.BlockCost = 100_000
 	p.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/s/"), Num: 3, Den: 4, Window: time.Hour}}
 	n := newNetworkUnder(t, "due", p)

@@ -18,7 +18,7 @@ func TestBallotsGetTheirTurn(t *testing.T) {
 	for i := range voters {
 		a.Approvers = append(a.Approvers, scope.Approver{Name: fmt.Sprint("approver ", i), Key: loneKey(t, byte(2+i)).Public(), Share: 10_000})
 	}
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Approvals = []scope.Approval{a}
 	n := newLone(t, p, true)
 	b := n.sign(n.write("/s/a", "v"))

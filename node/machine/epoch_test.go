@@ -13,7 +13,7 @@ import (
 
 // shortEpochs is a policy under which a few blocks make an epoch.
 func shortEpochs(blocks uint64) scope.Policy {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.EpochBlocks = blocks
 	return p
 }

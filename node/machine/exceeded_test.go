@@ -12,7 +12,7 @@ import (
 // TestExceededBundlesAreDone: a bundle that exceeded what it declares waits nowhere any more, and who hands it in
 // again hears at once what became of it. The same mutation in another bundle is applied.
 func TestExceededBundlesAreDone(t *testing.T) {
-	n := newLone(t, scope.DefaultPolicy(quorum.BFT), true)
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
 	n.step(Submit{Bundle: n.reserving(n.author, 0, 1, putTxn("/big", strings.Repeat("x", 100<<10)))})
 	drop := scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte("/big"), Prev: true}}}
 	small, large := n.reserving(n.author, 3, 2, drop), n.reserving(n.author, 1000, 2, drop)
@@ -69,7 +69,7 @@ func TestExceededBundlesAreDone(t *testing.T) {
 // TestBundlesWaitUntilTheyAreTaken: what is valid for longer than the policy allows would be refused without a
 // record, and its author could not tell whether it is executed later. So honest leaders let it wait.
 func TestBundlesWaitUntilTheyAreTaken(t *testing.T) {
-	n := newLone(t, scope.DefaultPolicy(quorum.BFT), true)
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
 	at, lim := n.now, n.chain.policy.Limits
 	n.now = at.Add(lim.ValidFor + lim.Drift - time.Minute) // it dates what it signs a minute ahead
 	b := n.reserving(n.author, 0, 1, putTxn("/k", "v"))

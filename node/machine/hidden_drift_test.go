@@ -103,7 +103,7 @@ func (n *coup) fate(id votes.MotionID) (open bool, fate scope.Fate) {
 // motion stays open for its window, and the others take the policy back.
 func TestHiddenDriftGainsALiarNothing(t *testing.T) {
 	const window = 6 * time.Second
-	inForce := scope.DefaultPolicy(quorum.BFT)
+	inForce := scope.OpenPolicy(quorum.BFT)
 	inForce.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/a/"), Num: 1, Den: 2, Window: window}}
 	n := &coup{drill: newDrill(t, "coup", 4, inForce), liar: 3, who: []int{0, 1, 2, 3}}
 	n.meet(n.who)

@@ -44,7 +44,7 @@ type network struct {
 
 func newNetwork(t testing.TB, name string) *network {
 	t.Helper()
-	return newNetworkUnder(t, name, scope.DefaultPolicy(quorum.BFT))
+	return newNetworkUnder(t, name, scope.OpenPolicy(quorum.BFT))
 }
 
 func newNetworkUnder(t testing.TB, name string, policy scope.Policy) *network {

@@ -131,7 +131,7 @@ func TestViewsAreGivenUpAfterARestart(t *testing.T) {
 func TestOneClockAheadSetsNoTime(t *testing.T) {
 	for _, k := range []int{3, 4, 5} {
 		for _, down := range []int{0, 1} {
-			n := newDrill(t, fmt.Sprint("clock", k), k, scope.DefaultPolicy(quorum.Crash))
+			n := newDrill(t, fmt.Sprint("clock", k), k, scope.OpenPolicy(quorum.Crash))
 			var L int
 			for i := range n.m {
 				if n.m[0].engine.Leader(1) == n.m[i].self {
@@ -185,7 +185,7 @@ func TestManyOpenBlocksBecomeFinal(t *testing.T) {
 	t.Parallel()
 	testshort.Skip(t)
 	k := 4
-	n := newDrill(t, "clock4b", k, scope.DefaultPolicy(quorum.Crash))
+	n := newDrill(t, "clock4b", k, scope.OpenPolicy(quorum.Crash))
 	var L int
 	for i := range n.m {
 		if n.m[0].engine.Leader(1) == n.m[i].self {
@@ -254,7 +254,7 @@ func TestManyOpenBlocksBecomeFinal(t *testing.T) {
 // leader continues from that time.
 func TestAClockSetBackDelaysNoBlock(t *testing.T) {
 	for _, mode := range []quorum.Mode{quorum.BFT, quorum.Crash} {
-		n := newDrill(t, "alone", 1, scope.DefaultPolicy(mode))
+		n := newDrill(t, "alone", 1, scope.OpenPolicy(mode))
 		write := func(key string) {
 			n.step(0, Submit{Bundle: n.bundle(0, key)})
 			for range 20 {

@@ -27,7 +27,7 @@ func (n *lone) reserving(by votes.PrivateKey, units int64, number int, t scope.T
 // TestAuthorsHaveTurnsInABlock: what does not fit into a block waits. Authors have turns, this node's clients
 // first, and strangers get a part of a block, which they neither exceed nor lose while others wait.
 func TestAuthorsHaveTurnsInABlock(t *testing.T) {
-	n := newLone(t, scope.DefaultPolicy(quorum.BFT), true)
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
 	lim := n.chain.policy.Limits
 	unit := lim.BlockCost / 40
 	admit := func(number int, by votes.PrivateKey, from Peer, units int64) {
@@ -73,7 +73,7 @@ func TestAuthorsHaveTurnsInABlock(t *testing.T) {
 	}
 
 	// One that needs a whole block gets one, whoever waits beside it.
-	n = newLone(t, scope.DefaultPolicy(quorum.BFT), true)
+	n = newLone(t, scope.OpenPolicy(quorum.BFT), true)
 	admit(1, loneKey(t, 10), "stranger", unit)
 	admit(2, n.author, "", lim.BlockCost)
 	admit(3, n.author, "", unit)
@@ -86,7 +86,7 @@ func TestAuthorsHaveTurnsInABlock(t *testing.T) {
 // those of this node's clients among them, and strangers' or none beside them; and nobody has more than a turn.
 func TestDearBundlesHaveTheirTurn(t *testing.T) {
 	for _, strangers := range []bool{false, true} {
-		n := newLone(t, scope.DefaultPolicy(quorum.BFT), true)
+		n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
 		lim, number := n.chain.policy.Limits, 0
 		add := func(by votes.PrivateKey, from Peer, units int64) {
 			t.Helper()
@@ -131,7 +131,7 @@ func TestDearBundlesHaveTheirTurn(t *testing.T) {
 // TestDearMutationsOfStrangersFailNobody: strangers send transactions that cost far more than they reserve, and far
 // more than a block takes together. All honest ones are applied at once, those that look at many keys, too.
 func TestDearMutationsOfStrangersFailNobody(t *testing.T) {
-	n := newLone(t, scope.DefaultPolicy(quorum.BFT), true)
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
 	for i := range 200 {
 		n.step(Submit{Bundle: n.reserving(n.author, 0, 1_000_000+i, putTxn(fmt.Sprintf("/k/%03d", i), "v"))})
 	}

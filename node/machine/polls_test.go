@@ -17,7 +17,7 @@ import (
 // guarded is a network in which three of four anchors must approve what lies below /s/.
 func guarded(t *testing.T, name string) *network {
 	t.Helper()
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/s/"), Num: 3, Den: 4, Window: time.Hour}}
 	n := newNetworkUnder(t, name, p)
 	n.listen(t)

@@ -281,6 +281,9 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	case b.ValidUntil() < at:
 		return &ExpiredError{Time: head}
 	}
+	if err := m.chain.terms.Admits(b); err != nil {
+		return err
+	}
 	if len(b.Raw()) > lim.BundleBytes { // it was checked under another policy
 		return fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", scope.ErrInvalid, len(b.Raw()), lim.BundleBytes)
 	}

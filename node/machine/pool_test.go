@@ -13,7 +13,7 @@ import (
 // Who waits for such a write is told, and nobody is told of one that another bundle
 // holds, too.
 func TestForbiddenWritesAreRefused(t *testing.T) {
-	n := newLone(t, scope.DefaultPolicy(quorum.BFT), false)
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), false)
 	small, large := n.write("/small", "v"), n.write("/large", strings.Repeat("v", 100))
 	both := n.sign(small, large)
 	n.step(Submit{Bundle: both}, Submit{Bundle: n.sign(small)})

@@ -12,7 +12,7 @@ import (
 // TestPruningRests: a machine that has dropped as many blocks as one step does, and has no more to drop, is not to be
 // stepped again for that.
 func TestPruningRests(t *testing.T) {
-	n := newLone(t, scope.DefaultPolicy(quorum.Crash), true)
+	n := newLone(t, scope.OpenPolicy(quorum.Crash), true)
 	decide := func(nonce int, class scope.Class, content any) {
 		t.Helper()
 		m := n.write("/k", "v")

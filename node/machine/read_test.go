@@ -32,7 +32,7 @@ func (n *drill) served(i int) bool {
 // TestALyingAnchorHoldsUpNoRead: in mode bft an answer's certificate says all; whatever
 // view a liar calls undecided, reads do not wait for it.
 func TestALyingAnchorHoldsUpNoRead(t *testing.T) {
-	n := newDrill(t, "read", 4, scope.DefaultPolicy(quorum.BFT))
+	n := newDrill(t, "read", 4, scope.OpenPolicy(quorum.BFT))
 	who := []int{0, 1, 2, 3}
 	n.meet(who)
 	n.all(who, 4)

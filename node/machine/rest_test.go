@@ -14,7 +14,7 @@ import (
 // busied returns a drill of anchors that have each written a few times. If rests is set, they rest after every step.
 func busied(t *testing.T, name string, k int, mode quorum.Mode, rests bool) *drill {
 	t.Helper()
-	n := newDrill(t, name, k, scope.DefaultPolicy(mode))
+	n := newDrill(t, name, k, scope.OpenPolicy(mode))
 	n.rests = rests
 	var who []int
 	for i := range k {

@@ -13,7 +13,7 @@ import (
 // TestASnapshotLeavesNoClientWaiting: a machine that continues from a snapshot answers what the blocks before it
 // carried, sends the rest again, and asks for the reads; it refuses nothing that may have been applied.
 func TestASnapshotLeavesNoClientWaiting(t *testing.T) {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	old, anchor := newLone(t, p, false), newLone(t, p, true)
 	carried, open, late := old.sign(old.write("/a", "1")), old.sign(old.write("/b", "2")), old.write("/c", "3")
 	late.ValidUntil = old.now.Add(time.Second)
@@ -52,7 +52,7 @@ func TestASnapshotLeavesNoClientWaiting(t *testing.T) {
 // TestWhatBreaksNewLimitsIsNotTakenAgain: a bundle that was checked under the limits of an earlier epoch is not sent to
 // peers, which would take this node for a liar.
 func TestWhatBreaksNewLimitsIsNotTakenAgain(t *testing.T) {
-	n := newLone(t, scope.DefaultPolicy(quorum.BFT), false)
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), false)
 	lim := n.chain.policy.Limits
 	lim.ValueBytes++
 	b, err := scope.Sign(n.author, lim, n.write("/a", strings.Repeat("v", n.chain.policy.Limits.ValueBytes+1)))

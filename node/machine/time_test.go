@@ -44,7 +44,7 @@ func TestP13NoBlockOfATimeToCome(t *testing.T) {
 	drift := scope.DefaultLimits().Drift
 	for _, mode := range []quorum.Mode{quorum.BFT, quorum.Crash} {
 		for by, fine := range map[time.Duration]bool{drift - 100*time.Millisecond: true, drift + 100*time.Millisecond: false, 23 * time.Hour: false} {
-			n := newDrill(t, "p13", 4, scope.DefaultPolicy(mode))
+			n := newDrill(t, "p13", 4, scope.OpenPolicy(mode))
 			var L int
 			for i := range n.m {
 				if n.m[0].engine.Leader(1) == n.m[i].self {
@@ -80,7 +80,7 @@ func TestTimeThatRanAheadHoldsNothingUp(t *testing.T) {
 	for _, mode := range []quorum.Mode{quorum.BFT, quorum.Crash} {
 		for _, k := range []int{1, 3, 4} {
 			t.Run(fmt.Sprint(mode, k), func(t *testing.T) {
-				n := newDrill(t, "ran", k, scope.DefaultPolicy(mode))
+				n := newDrill(t, "ran", k, scope.OpenPolicy(mode))
 				var who []int
 				n.off = make(map[int]time.Duration)
 				for i := range k {
@@ -172,7 +172,7 @@ func TestDividedVotesOnATimeAheadHoldNothingUp(t *testing.T) {
 // TestWhoVotedForATimeAheadBuildsOnIt: one of three is away, and the votes for a block of a clock that was hours ahead are
 // one for it and one against. Its leader, whose clock is right by now, builds on it; the other waits for that.
 func TestWhoVotedForATimeAheadBuildsOnIt(t *testing.T) {
-	n := newDrill(t, "ahead3", 3, scope.DefaultPolicy(quorum.Crash))
+	n := newDrill(t, "ahead3", 3, scope.OpenPolicy(quorum.Crash))
 	first, _, _ := leaders(n)
 	other := (first + 1) % 3
 	who := []int{first, other}
@@ -202,7 +202,7 @@ func TestWhoVotedForATimeAheadBuildsOnIt(t *testing.T) {
 // TestExpiredMutationsTellTheTime: what was dated by a clock that the scope's time has left behind is refused with the
 // scope's time, by which it can be dated anew.
 func TestExpiredMutationsTellTheTime(t *testing.T) {
-	n := newDrill(t, "tell", 1, scope.DefaultPolicy(quorum.BFT))
+	n := newDrill(t, "tell", 1, scope.OpenPolicy(quorum.BFT))
 	n.off = map[int]time.Duration{0: 23 * time.Hour}
 	if !n.write([]int{0}, 0, "/a") {
 		t.Fatal("nothing is decided")

@@ -120,7 +120,7 @@ func (s *story) start(t *testing.T, d *datadriven.TestData) {
 	d.ScanArgs(t, "anchors", &anchors)
 	d.ScanArgs(t, "mode", &mode)
 	d.MaybeScanArgs(t, "epoch", &epoch)
-	p := scope.DefaultPolicy(map[string]quorum.Mode{"bft": quorum.BFT, "crash": quorum.Crash}[mode])
+	p := scope.OpenPolicy(map[string]quorum.Mode{"bft": quorum.BFT, "crash": quorum.Crash}[mode])
 	if epoch > 0 {
 		p.EpochBlocks = epoch
 	}

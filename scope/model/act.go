@@ -20,7 +20,10 @@ func (m *Model) act(mut *scope.CheckedMutation, out *scope.Outcome) error {
 	case a.Class == action.Write:
 		return m.transact(mut, out)
 	}
-	failure := m.actable(mut)
+	failure := m.authorizes(mut, change{key: a.Key})
+	if failure == nil {
+		failure = m.actable(mut)
+	}
 	if failure == nil {
 		m.claim(a)
 	}
@@ -47,6 +50,9 @@ func (m *Model) actable(mut *scope.CheckedMutation) error {
 		if h.key == string(a.Key) {
 			continue
 		}
+		if failure := m.authorizes(mut, change{key: []byte(h.key)}); failure != nil {
+			return failure
+		}
 		if _, failure := m.permits(mut, a.Verb, []byte(h.key)); failure != nil {
 			return failure
 		}
@@ -58,12 +64,21 @@ func (m *Model) actable(mut *scope.CheckedMutation) error {
 // else by that of the verb write.
 func (m *Model) permitted(mut *scope.CheckedMutation, all []change) error {
 	if mut.Class == scope.Act {
+		for _, c := range all {
+			if failure := m.authorizes(mut, c); failure != nil {
+				return failure
+			}
+		}
 		return m.actable(mut)
 	}
-	if !slices.ContainsFunc(m.block.policy.Actions, func(r action.Rule) bool { return r.Verb == "write" }) {
-		return nil
-	}
+	ruled := slices.ContainsFunc(m.block.policy.Actions, func(r action.Rule) bool { return r.Verb == "write" })
 	for _, c := range all {
+		if failure := m.authorizes(mut, c); failure != nil {
+			return failure
+		}
+		if !ruled {
+			continue
+		}
 		keys := [][]byte{c.key}
 		if len(c.end) > 0 {
 			keys = nil

@@ -55,22 +55,23 @@ func (m *Model) bundle(c *scope.CheckedBundle, outcomes []scope.Outcome) []scope
 func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds bool) {
 	m.begin(mut)
 	m.block.purse = purse{allowed: form(mut), reserve: m.block.purse.reserve}
-	var failure error
 	out.Code = scope.Applied
-	switch mut.Class {
-	case scope.Write:
+	failure := m.authorized(mut)
+	switch class := mut.Class; {
+	case failure != nil:
+	case class == scope.Write:
 		failure = m.transact(mut, out)
-	case scope.Act:
+	case class == scope.Act:
 		failure = m.act(mut, out)
-	case scope.Compact:
+	case class == scope.Compact:
 		failure = m.compact(mut.Comp.Revision)
-	case scope.Lease:
+	case class == scope.Lease:
 		out.TTLs, failure = m.leasing(mut)
-	case scope.Name:
+	case class == scope.Name:
 		out.Responses, failure = m.name(mut)
-	case scope.Permit:
+	case class == scope.Permit:
 		failure = m.permit(mut.Access)
-	case scope.Withdraw:
+	case class == scope.Withdraw:
 		failure = m.withdraw(mut)
 	default:
 		m.govern(mut, out)

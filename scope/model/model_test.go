@@ -77,7 +77,7 @@ func drawBounds(pick func(int) int) *scope.Bounds {
 
 // drawPolicy is one with rules, and with little room, or without.
 func drawPolicy(pick func(int) int, asked []scope.Approval) scope.Policy {
-	p := scope.DefaultPolicy(quorum.BFT)
+	p := scope.OpenPolicy(quorum.BFT)
 	p.Approvals = asked
 	if pick(2) == 0 {
 		p.Actions = action.Table{
@@ -86,8 +86,32 @@ func drawPolicy(pick func(int) int, asked []scope.Approval) scope.Policy {
 			{Verb: "write", Class: action.Write, When: "object.version < 3 && caller.weight == 0 && [1, 2].exists(i, i != object.version)"},
 		}
 	}
+	if pick(2) == 0 {
+		p.Authors = drawAuthors(pick)
+	}
 	if pick(3) == 0 {
 		p.Limits.ScopeBytes = int64(1000 + pick(10_000))
 	}
 	return p
+}
+
+// drawAuthors are some that leave out a part of what is drawn.
+func drawAuthors(pick func(int) int) (all []scope.Author) {
+	verbs := []string{"age", "alias", "compact", "delete", "extend", "lease", "put"}
+	for i := range 1 + pick(3) {
+		a := scope.Author{Name: string(rune('a' + i)), Who: scope.Anyone}
+		for _, verb := range verbs {
+			if pick(4) > 0 {
+				a.Verbs = append(a.Verbs, verb)
+			}
+		}
+		if pick(3) == 0 {
+			a.Verbs = nil
+		}
+		if pick(2) == 0 {
+			a.Prefixes = [][]byte{{byte('a' + pick(3))}}
+		}
+		all = append(all, a)
+	}
+	return all
 }

@@ -118,7 +118,7 @@ func newGroup(t *testing.T, keys int) *group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.genesis, err = machine.NewGenesis("big", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), machine.Founder{Name: "n0", Key: g.voting.Public(), Peer: peer})
+	g.genesis, err = machine.NewGenesis("big", aweigh.InstantOf(time.Now()), scope.OpenPolicy(quorum.BFT), machine.Founder{Name: "n0", Key: g.voting.Public(), Peer: peer})
 	if err != nil {
 		t.Fatal(err)
 	}

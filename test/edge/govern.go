@@ -19,7 +19,7 @@ func (w *World) delegate(ctx context.Context) {
 	if !rest(ctx, w.plan.Length/4) {
 		return
 	}
-	child := scope.Child{Prefix: []byte(below), Policy: scope.DefaultPolicy(quorum.Crash)}
+	child := scope.Child{Prefix: []byte(below), Policy: scope.OpenPolicy(quorum.Crash)}
 	child.Policy.Limits.TTL = 2 * time.Second
 	child.Anchors = w.genesis.Anchors[:3]
 	d := scope.Decision{Kind: scope.Delegate, Child: &child}

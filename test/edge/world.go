@@ -152,7 +152,7 @@ func (w *World) found() error {
 }
 
 func (w *World) policy() scope.Policy {
-	p := scope.DefaultPolicy(w.plan.Mode)
+	p := scope.OpenPolicy(w.plan.Mode)
 	p.Limits.Rate, p.Actions = w.plan.Rate, verbs
 	if w.plan.Epoch > 0 {
 		p.EpochBlocks = w.plan.Epoch

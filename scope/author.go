@@ -1,0 +1,284 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Author is an entry of a policy that permits some keys to change the scope (P44). A mutation needs an entry that
+// covers all that it changes; entries add up. Decisions, withdrawals and changes of users have rules of their own and
+// need none.
+type Author struct {
+	_        struct{} `cbor:",toarray"`
+	Name     string   // for people; the entries of a policy have different names and stand in their order
+	Who      Who
+	Key      votes.PublicKey // that signs the mutations; none unless Who is OneKey
+	Prefixes [][]byte        // of the keys that may change, in order, none below another; none: all keys
+	Verbs    []string        // what may be done, in order: see AuthorVerbs, and the verbs of actions; none: everything
+}
+
+// Who states whom an Author permits.
+type Who uint8
+
+const (
+	// OneKey is the author that signs with Author.Key: a person, a program, or a node that is no anchor's.
+	OneKey Who = 1
+	// Anchors are the anchors of the roster and their nodes.
+	Anchors Who = 2
+	// Anyone is every key.
+	Anyone Who = 3
+)
+
+// String is the text of a policy: "anchors", "any" or "key".
+func (w Who) String() string {
+	switch w {
+	case OneKey:
+		return "key"
+	case Anchors:
+		return "anchors"
+	case Anyone:
+		return "any"
+	}
+	return fmt.Sprintf("who(%d)", uint8(w))
+}
+
+// The verbs of changes that are no actions.
+const (
+	VerbPut     = "put"     // also rollbacks
+	VerbDelete  = "delete"  // also the deletions of a lease that is revoked
+	VerbAlias   = "alias"   // all changes of names
+	VerbLease   = "lease"   // to grant, keep alive and revoke
+	VerbCompact = "compact" // needs an entry without prefixes
+)
+
+// AuthorVerbs are the verbs of changes that are no actions.
+var AuthorVerbs = []string{VerbAlias, VerbCompact, VerbDelete, VerbLease, VerbPut}
+
+// Bounds of a policy's authors.
+const (
+	maxAuthors        = 1024
+	maxAuthorPrefixes = 64
+	maxAuthorVerbs    = 64
+	maxAuthorName     = 64 // bytes
+)
+
+// DefaultAuthors lets the anchors and their nodes change everything, and no one else.
+func DefaultAuthors() []Author { return []Author{{Name: Anchors.String(), Who: Anchors}} }
+
+// checkAuthors reports whether a policy can have its authors.
+func (p *Policy) checkAuthors() error {
+	switch {
+	case len(p.Authors) == 0:
+		return fmt.Errorf("%w: a policy without authors would lock all of them out; list at least one, as in: anchors who=anchors", ErrInvalid)
+	case len(p.Authors) > maxAuthors:
+		return fmt.Errorf("%w: %d authors, at most %d are taken", ErrInvalid, len(p.Authors), maxAuthors)
+	}
+	for i := range p.Authors {
+		a := &p.Authors[i]
+		err := a.check(p.Limits.KeyBytes)
+		if err == nil && i > 0 && p.Authors[i-1].Name >= a.Name {
+			err = errors.New("authors have different names, and stand in their order")
+		}
+		if err != nil {
+			return fmt.Errorf("%w: author %q: %w", ErrInvalid, a.Name, err)
+		}
+	}
+	return nil
+}
+
+func (a *Author) check(keyBytes int) error {
+	switch hasKey := a.Key.Scheme != "" || len(a.Key.Bytes) > 0; {
+	case a.Name == "" || len(a.Name) > maxAuthorName || strings.ContainsFunc(a.Name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return fmt.Errorf("a name has 1 to %d bytes, without spaces", maxAuthorName)
+	case a.Who < OneKey || a.Who > Anyone:
+		return fmt.Errorf("it permits %s, which is unknown", a.Who)
+	case a.Who != OneKey && hasKey:
+		return fmt.Errorf("it permits %s, and names a key", a.Who)
+	case a.Who == OneKey && a.Key.Check() != nil:
+		return a.Key.Check()
+	case len(a.Prefixes) > maxAuthorPrefixes || len(a.Verbs) > maxAuthorVerbs:
+		return fmt.Errorf("at most %d prefixes and %d verbs are taken", maxAuthorPrefixes, maxAuthorVerbs)
+	}
+	for i, prefix := range a.Prefixes {
+		if len(prefix) == 0 || len(prefix) > keyBytes {
+			return fmt.Errorf("a prefix has 1 to %d bytes", keyBytes)
+		}
+		if i > 0 && (bytes.Compare(a.Prefixes[i-1], prefix) >= 0 || bytes.HasPrefix(prefix, a.Prefixes[i-1])) {
+			return errors.New("prefixes stand in order, none below another")
+		}
+	}
+	for i, verb := range a.Verbs {
+		if err := action.CheckVerb(verb); err != nil {
+			return err
+		}
+		if i > 0 && a.Verbs[i-1] >= verb {
+			return errors.New("verbs are different, and stand in order")
+		}
+	}
+	return nil
+}
+
+// whole reports whether it permits every change.
+func (a *Author) whole() bool { return len(a.Prefixes) == 0 && len(a.Verbs) == 0 }
+
+func (a *Author) has(verb string) bool {
+	if len(a.Verbs) == 0 {
+		return true
+	}
+	_, ok := slices.BinarySearch(a.Verbs, verb)
+	return ok
+}
+
+// covers reports whether all keys of a range, in the sense of Op, are among those of the entry.
+func (a *Author) covers(key, end []byte) bool {
+	if len(a.Prefixes) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(a.Prefixes, func(prefix []byte) bool { return Covers(prefix, key, end) })
+}
+
+// Rights are what an author may change: the entries of the policy that permit it. The zero value permits nothing.
+type Rights struct {
+	entries []*Author
+	whole   bool
+}
+
+// None reports whether the author may change nothing.
+func (r Rights) None() bool { return len(r.entries) == 0 }
+
+// Whole reports whether the author may change everything.
+func (r Rights) Whole() bool { return r.whole }
+
+// Entry returns the first entry that permits a verb on a range of keys, in the sense of Op, and nil if none does. No key
+// stands for all keys of the scope.
+func (r Rights) Entry(verb string, key, end []byte) *Author {
+	for _, a := range r.entries {
+		if a.has(verb) && (len(key) > 0 && a.covers(key, end) || len(key) == 0 && len(a.Prefixes) == 0) {
+			return a
+		}
+	}
+	return nil
+}
+
+// uses returns whether any entry has the verb, whatever the keys.
+func (r Rights) uses(verb string) bool {
+	return slices.ContainsFunc(r.entries, func(a *Author) bool { return a.has(verb) })
+}
+
+// Rights returns what an author may change under a policy: one that signs with a key, and may be an anchor or its node.
+func (p *Policy) Rights(author aweigh.Hash, anchor bool) (r Rights) {
+	for i := range p.Authors {
+		if a := &p.Authors[i]; a.ofGroup(anchor) || a.Who == OneKey && a.Key.ID() == author {
+			r.add(a)
+		}
+	}
+	return r
+}
+
+// ofGroup reports whether an entry that is not about one key is about an author.
+func (a *Author) ofGroup(anchor bool) bool {
+	return a.Who == Anyone || a.Who == Anchors && anchor
+}
+
+func (r *Rights) add(a *Author) {
+	r.entries = append(r.entries, a)
+	r.whole = r.whole || a.whole()
+}
+
+// Rights returns what the author that signs with a key may change in the epoch.
+func (e *Epoch) Rights(author aweigh.Hash) (r Rights) {
+	_, anchor := e.seats[author]
+	for i := range e.Policy.Authors {
+		if a := &e.Policy.Authors[i]; a.ofGroup(anchor) || a.Who == OneKey && e.keys[i] == author {
+			r.add(a)
+		}
+	}
+	return r
+}
+
+// Admits returns ErrNoAuthor if no mutation of a bundle can change anything in the epoch, because the policy does not
+// list its author, and nil otherwise.
+func (e *Epoch) Admits(b *CheckedBundle) error {
+	for i := range b.mutations {
+		if !b.mutations[i].Class.needsAuthor() {
+			return nil
+		}
+	}
+	if e.Rights(b.author.ID()).None() {
+		return ErrNoAuthor
+	}
+	return nil
+}
+
+// needsAuthor reports whether the policy must list the author of a mutation. Decisions, withdrawals and changes of users
+// have rules of their own.
+func (c Class) needsAuthor() bool { return c != Govern && c != Withdraw && c != Permit }
+
+// ErrNoAuthor is the failure of mutations of authors that the policy does not list. It wraps ErrDenied.
+var ErrNoAuthor = fmt.Errorf("%w: the policy does not list this author", ErrDenied)
+
+// rightsOf are the rights of the author of a mutation.
+func (x *execution) rightsOf(m *CheckedMutation) Rights {
+	if x.author != m.Author {
+		x.author, x.rights = m.Author, x.epoch.Rights(m.Author)
+	}
+	return x.rights
+}
+
+// authorized returns why the policy's authors do not permit a mutation, whatever its keys.
+func (x *execution) authorized(m *CheckedMutation) (failure error) {
+	if !m.Class.needsAuthor() {
+		return nil
+	}
+	switch r := x.rightsOf(m); {
+	case r.whole:
+	case r.None():
+		return ErrNoAuthor
+	case m.Class == Compact && r.Entry(VerbCompact, nil, nil) == nil:
+		return unauthorized(VerbCompact, nil)
+	case m.Class == Lease && !r.uses(VerbLease):
+		return unauthorized(VerbLease, nil)
+	}
+	return nil
+}
+
+// authorizes returns why the policy's authors do not permit one put or deletion of a mutation, or its action on a key.
+func (x *execution) authorizes(m *CheckedMutation, op *Op) (failure error) {
+	verb := VerbPut
+	switch {
+	case m.Class == Act:
+		verb = m.Action.Verb
+	case m.Class == Name && m.Naming.Kind != Rollback:
+		verb = VerbAlias
+	case op.Kind == OpDelete:
+		verb = VerbDelete
+	}
+	if r := x.rightsOf(m); r.whole || r.Entry(verb, op.Key, op.End) != nil {
+		return nil
+	}
+	return unauthorized(verb, op.Key)
+}
+
+// restricted reports whether some change of a mutation's author may not be permitted, by rules or by the list of authors.
+func (x *execution) restricted(m *CheckedMutation) bool {
+	return x.epoch.rules.Has(writeVerb) || !x.rightsOf(m).whole
+}
+
+// unauthorized is the failure of a change that no entry for its author covers.
+func unauthorized(verb string, key []byte) error {
+	const most = 64 // bytes of a key in a reason
+	text := ""
+	if len(key) > most {
+		text = fmt.Sprintf(" %q…", key[:most])
+	} else if key != nil {
+		text = fmt.Sprintf(" %q", key)
+	}
+	return fmt.Errorf("%w: the policy does not permit this author to %s%s", ErrDenied, verb, text)
+}

@@ -1,0 +1,230 @@
+package scope
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mr-tron/base58"
+
+	"github.com/aweigh/aweigh/action"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// withAuthors is a world whose policy has authors and rules; keys 99 and 98 are its authors "alice" and "bob".
+func withAuthors(t fataler, rules []action.Rule, authors ...Author) *world {
+	t.Helper()
+	g, _ := testGenesis(t, 4)
+	g.Policy.Authors = authors
+	for _, r := range rules {
+		g.Policy.Actions = g.Policy.Actions.With(r)
+	}
+	return newWorldOf(t, g)
+}
+
+func alice(t fataler, verbs []string, prefixes ...string) Author {
+	return author(t, "alice", 99, verbs, prefixes...)
+}
+
+func author(t fataler, name string, key byte, verbs []string, prefixes ...string) Author {
+	a := Author{Name: name, Who: OneKey, Key: testKey(t, key).Public(), Verbs: verbs}
+	for _, p := range prefixes {
+		a.Prefixes = append(a.Prefixes, []byte(p))
+	}
+	return a
+}
+
+var open = Author{Name: "zany", Who: Anyone}
+
+// TestP44AuthorsChangeWhatTheirEntriesCover: every class of mutations, inside and outside of what the entries of its
+// author cover. A denied mutation changes no key.
+func TestP44AuthorsChangeWhatTheirEntriesCover(t *testing.T) {
+	pay := action.Rule{Verb: "pay", Class: action.Write}
+	own := action.Rule{Verb: "own", Class: action.Claim}
+	for _, c := range []struct {
+		name  string
+		entry []Author
+		make  func(w *world) Mutation
+		why   string // empty: it is permitted
+	}{
+		{"everything", []Author{alice(t, nil)}, func(w *world) Mutation { return w.put("/x", "1") }, ""},
+		{"another key", []Author{author(t, "bob", 98, nil)}, func(w *world) Mutation { return w.put("/x", "1") }, "does not list this author"},
+		{"anchors alone", DefaultAuthors(), func(w *world) Mutation { return w.put("/x", "1") }, "does not list this author"},
+		{"anyone", []Author{open}, func(w *world) Mutation { return w.put("/x", "1") }, ""},
+		{"its prefix", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation { return w.put("/a/1", "1") }, ""},
+		{"the key before its prefix", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation { return w.put("/a", "1") }, `put "/a"`},
+		{"another prefix", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation { return w.put("/b/1", "1") }, `put "/b/1"`},
+		{"one of two prefixes", []Author{alice(t, nil, "/a/", "/b/")}, func(w *world) Mutation { return w.put("/b/1", "1") }, ""},
+		{"entries add up", []Author{alice(t, []string{VerbDelete}, "/a/"), author(t, "alice2", 99, []string{VerbPut}, "/b/")},
+			func(w *world) Mutation { return w.ops(del("/a/1", ""), put("/b/1", "1")) }, ""},
+		{"entries do not mix", []Author{alice(t, []string{VerbDelete}, "/a/"), author(t, "alice2", 99, []string{VerbPut}, "/b/")},
+			func(w *world) Mutation { return w.put("/a/1", "1") }, `put "/a/1"`},
+		{"a put beside it", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation { return w.ops(put("/a/1", "1"), put("/c", "1")) }, `put "/c"`},
+		{"a put within", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation {
+			return w.ops(Op{Kind: OpTxn, Txn: &Txn{Success: []Op{put("/c", "1")}}})
+		}, `put "/c"`},
+		{"reads are free", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation { return w.ops(get("/c", ""), put("/a/1", "1")) }, ""},
+		{"a range of its prefix", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation { return w.ops(del("/a/", "/a0")) }, ""},
+		{"a range beyond", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation { return w.ops(del("/a/", "/a1")) }, `delete "/a/"`},
+		{"a range to the end", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation { return w.ops(del("/a/", "\x00")) }, `delete "/a/"`},
+		{"no deletions", []Author{alice(t, []string{VerbPut})}, func(w *world) Mutation { return w.ops(del("/a/1", "")) }, `delete "/a/1"`},
+		{"a verb", []Author{alice(t, []string{"pay"}, "/a/")}, func(w *world) Mutation { return w.act("pay", action.Write, "/a/1", "5") }, ""},
+		{"a verb elsewhere", []Author{alice(t, []string{"pay"}, "/a/")}, func(w *world) Mutation { return w.act("pay", action.Write, "/b/1", "5") }, `pay "/b/1"`},
+		{"put for a verb", []Author{alice(t, []string{"pay"}, "/a/")}, func(w *world) Mutation { return w.put("/a/1", "5") }, `put "/a/1"`},
+		{"a verb for put", []Author{alice(t, []string{VerbPut})}, func(w *world) Mutation { return w.act("pay", action.Write, "/a/1", "5") }, `pay "/a/1"`},
+		{"a claim", []Author{alice(t, []string{"own"}, "/b/")}, func(w *world) Mutation { return w.act("own", action.Claim, "/b/0", "") }, ""},
+		{"a claim elsewhere", []Author{alice(t, []string{"own"}, "/a/")}, func(w *world) Mutation { return w.act("own", action.Claim, "/b/0", "") }, `own "/b/0"`},
+		{"a lease", []Author{alice(t, []string{VerbLease})}, func(w *world) Mutation { return w.grant(3, 600) }, ""},
+		{"no lease", []Author{alice(t, []string{VerbPut})}, func(w *world) Mutation { return w.grant(3, 600) }, "to lease"},
+		{"compaction", []Author{alice(t, []string{VerbCompact})}, func(w *world) Mutation { return w.compaction(1) }, ""},
+		{"compaction of a part", []Author{alice(t, nil, "/a/")}, func(w *world) Mutation { return w.compaction(1) }, "to compact"},
+		{"a name", []Author{alice(t, []string{VerbAlias}, "/b/")}, func(w *world) Mutation { return w.naming(Naming{Kind: Move, Key: []byte("/b/0"), To: []byte("/b/2")}) }, ""},
+		{"a name that leaves", []Author{alice(t, nil, "/b/")}, func(w *world) Mutation { return w.naming(Naming{Kind: Move, Key: []byte("/b/0"), To: []byte("/c/2")}) }, `alias "/c/2"`},
+		{"a name that comes", []Author{alice(t, nil, "/c/")}, func(w *world) Mutation { return w.naming(Naming{Kind: Bind, Key: []byte("/b/0"), To: []byte("/c/2")}) }, `alias "/b/0"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := withAuthors(t, []action.Rule{pay, own}, append(c.entry, author(t, "zz", 97, nil))...)
+			w.author = testKey(t, 97)
+			w.step(w.put("/b/0", "first"), w.put("/a/9", "first"))
+			w.author = testKey(t, 99)
+			before := w.state.Head()
+			out := w.step(c.make(w)).Outcomes[0]
+			if c.why == "" {
+				if out.Code != Applied {
+					t.Fatalf("%s: %s", out.Code, out.Reason)
+				}
+				return
+			}
+			if err := Failure(out.Reason); out.Code != Failed || !errors.Is(err, ErrDenied) || !strings.Contains(out.Reason, c.why) {
+				t.Fatalf("%s: %s; want a denial with %q", out.Code, out.Reason, c.why)
+			}
+			if after := w.state.Head(); after.Revision != before.Revision || after.Bytes != before.Bytes || after.Leases != before.Leases {
+				t.Errorf("a denied mutation changed the state: revision %d to %d", before.Revision, after.Revision)
+			}
+		})
+	}
+}
+
+// TestP44AliasesDoNotExtendRights: a put under one name of an object needs rights to all its names.
+func TestP44AliasesDoNotExtendRights(t *testing.T) {
+	w := withAuthors(t, nil, alice(t, nil, "/pub/"), author(t, "root", 97, nil))
+	w.author = testKey(t, 97)
+	w.step(w.put("/sec/a", "first"))
+	w.step(w.naming(Naming{Kind: Bind, Key: []byte("/sec/a"), To: []byte("/pub/a")}))
+	w.author = testKey(t, 99)
+	if out := w.step(w.put("/pub/a", "stolen")).Outcomes[0]; out.Code != Failed || !strings.Contains(out.Reason, `put "/sec/a"`) {
+		t.Errorf("%s: %s", out.Code, out.Reason)
+	}
+	if got := w.value("/sec/a"); got != "first" {
+		t.Errorf("it is %q now", got)
+	}
+}
+
+// TestP44LeasesDoNotExtendRights: revoking a lease deletes its keys, and needs rights to delete them.
+func TestP44LeasesDoNotExtendRights(t *testing.T) {
+	w := withAuthors(t, nil, alice(t, nil, "/pub/"), author(t, "root", 97, nil))
+	w.author = testKey(t, 97)
+	w.step(w.grant(7, 600), w.ops(leased("/sec/a", "first", 7)))
+	w.author = testKey(t, 99)
+	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseRevoke, IDs: []int64{7}})).Outcomes[0]; out.Code != Failed || !strings.Contains(out.Reason, `delete "/sec/a"`) {
+		t.Errorf("%s: %s", out.Code, out.Reason)
+	}
+}
+
+// TestP44MotionsNeedRightsAtTheirEnd: a motion whose author lost its rights meanwhile is void, however many approve.
+func TestP44MotionsNeedRightsAtTheirEnd(t *testing.T) {
+	x := &execution{epoch: Epoch{Policy: Policy{Authors: []Author{alice(t, nil)}}}.settled()}
+	m := &CheckedMutation{Mutation: Mutation{Class: Write, Author: testKey(t, 99).Public().ID()}}
+	if failure, err := x.permitted(m, &plan{ops: []Op{put("/a", "1")}}); failure != nil || err != nil {
+		t.Fatal(failure, err)
+	}
+	x = &execution{epoch: Epoch{Policy: Policy{Authors: DefaultAuthors()}}.settled()}
+	if failure, err := x.permitted(m, &plan{ops: []Op{put("/a", "1")}}); !errors.Is(failure, ErrDenied) || err != nil {
+		t.Fatal(failure, err)
+	}
+}
+
+// TestP44AnchorsAndTheirNodesAreAuthors: an entry for anchors permits both of their keys, and no others.
+func TestP44AnchorsAndTheirNodesAreAuthors(t *testing.T) {
+	g, keys := testGenesis(t, 4)
+	g.Policy.Authors = DefaultAuthors()
+	node := testKey(t, 60)
+	g.Anchors[1].Peer = base58.Encode(append([]byte("\x00\x24\x08\x01\x12\x20"), node.Public().Bytes...))
+	w := newWorldOf(t, g)
+	for _, key := range []votes.PrivateKey{keys[0], node} {
+		w.author = key
+		if out := w.step(w.put("/x", "1")).Outcomes[0]; out.Code != Applied {
+			t.Errorf("%s: %s", out.Code, out.Reason)
+		}
+	}
+	w.author = testKey(t, 61)
+	if out := w.step(w.put("/x", "2")).Outcomes[0]; out.Code != Failed {
+		t.Errorf("a stranger's put: %s", out.Code)
+	}
+}
+
+// TestP44PoliciesRefuseAuthorsThatCannotBe: every bound of an entry.
+func TestP44PoliciesRefuseAuthorsThatCannotBe(t *testing.T) {
+	many := make([]Author, maxAuthors+1)
+	for i := range many {
+		many[i] = Author{Name: fmt.Sprintf("%05d", i), Who: Anyone}
+	}
+	with := func(change func(*Author)) []Author {
+		a := alice(t, nil, "/a/", "/b/")
+		change(&a)
+		return []Author{a}
+	}
+	for name, authors := range map[string][]Author{
+		"none":                 nil,
+		"too many":             many,
+		"twice":                {alice(t, nil), alice(t, nil)},
+		"out of order":         {author(t, "bob", 98, nil), alice(t, nil)},
+		"no name":              with(func(a *Author) { a.Name = "" }),
+		"a name with a space":  with(func(a *Author) { a.Name = "a b" }),
+		"a long name":          with(func(a *Author) { a.Name = strings.Repeat("a", maxAuthorName+1) }),
+		"for none":             with(func(a *Author) { a.Who = 0 }),
+		"unknown":              with(func(a *Author) { a.Who = Anyone + 1 }),
+		"a key for all":        with(func(a *Author) { a.Who = Anyone }),
+		"no key":               with(func(a *Author) { a.Key = votes.PublicKey{} }),
+		"half a key":           with(func(a *Author) { a.Key.Bytes = a.Key.Bytes[:16] }),
+		"prefixes not ordered": with(func(a *Author) { a.Prefixes = [][]byte{[]byte("/b/"), []byte("/a/")} }),
+		"one below another":    with(func(a *Author) { a.Prefixes = [][]byte{[]byte("/a/"), []byte("/a/b/")} }),
+		"an empty prefix":      with(func(a *Author) { a.Prefixes = [][]byte{{}} }),
+		"a long prefix":        with(func(a *Author) { a.Prefixes = [][]byte{[]byte(strings.Repeat("a", 4000))} }),
+		"a verb twice":         with(func(a *Author) { a.Verbs = []string{"put", "put"} }),
+		"no verb":              with(func(a *Author) { a.Verbs = []string{"Put!"} }),
+	} {
+		p := OpenPolicy(quorum.BFT)
+		if p.Authors = authors; !errors.Is(p.Check(), ErrInvalid) {
+			t.Errorf("%s: %v", name, p.Check())
+		}
+	}
+	p := OpenPolicy(quorum.BFT)
+	if p.Authors = with(func(*Author) {}); p.Check() != nil {
+		t.Error(p.Check())
+	}
+}
+
+// TestP44RightsEndWithTheEpoch: a decision that removes an author holds from the block that ends the epoch on: no block
+// after the one that carries it holds a change by that author.
+func TestP44RightsEndWithTheEpoch(t *testing.T) {
+	r := newRealm(t, func(p *Policy) { p.Authors = []Author{alice(t, nil), {Name: "anchors", Who: Anchors}} })
+	r.author = testKey(t, 99)
+	if out := r.add(r.next(nil, nil, r.reserving(enough, r.put("/x", "1")))).Outcomes[0]; out.Code != Applied {
+		t.Fatalf("before: %s: %s", out.Code, out.Reason)
+	}
+	next := r.g.Policy
+	next.Authors = DefaultAuthors()
+	for _, name := range []string{"a", "b", "c"} {
+		r.approve(name, Decision{Kind: SetPolicy, Policy: &next})
+	}
+	r.turn()
+	if out := r.add(r.next(nil, nil, r.reserving(enough, r.put("/x", "2")))).Outcomes[0]; !strings.Contains(out.Reason, "does not list this author") {
+		t.Errorf("after: %s: %s", out.Code, out.Reason)
+	}
+	if got := r.value("/x"); got != "1" {
+		t.Errorf("it is %q", got)
+	}
+}
