@@ -502,6 +502,10 @@ func TestForeignScopesAreLookedAtMeanwhile(t *testing.T) {
 	defer cancel()
 	done := make(chan struct{})
 	var looking sync.WaitGroup
+	defer func() { // before the node is closed, also if the test fails
+		close(done)
+		looking.Wait()
+	}()
 	for _, look := range []func(){func() { o.remotes.infos() }, func() { o.remotes.inUse() }, func() { o.ClosedTimestamp(ctx) }, func() { o.meetMembers(o.Replicas()...) }} {
 		looking.Go(func() {
 			for {
@@ -529,8 +533,6 @@ func TestForeignScopesAreLookedAtMeanwhile(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond) // within what anchors do for strangers
 	}
-	close(done)
-	looking.Wait()
 }
 
 func (n *remoteScopes) ids() (all []aweigh.ScopeID) {
