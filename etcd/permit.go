@@ -99,6 +99,8 @@ func (s *service) permits(ctx context.Context, r *auth.Rights, request any) erro
 	switch x := request.(type) {
 	case *etcdpb.RangeRequest:
 		return r.MayRead(x.Key, x.RangeEnd)
+	case *etcdpb.WatchCreateRequest:
+		return r.MayRead(watched(x))
 	case *etcdpb.PutRequest:
 		return s.permitsPut(ctx, r, x)
 	case *etcdpb.DeleteRangeRequest:

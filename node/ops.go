@@ -138,7 +138,7 @@ func (n *Replica) proposeAt(ctx context.Context, class scope.Class, content []by
 		}
 	}
 	for tried := false; ; tried = true {
-		if err := n.costs.Wait(ctx, reserve, n.prefix); err != nil {
+		if err := n.costs.WaitPriced(ctx, reserve, n.prefix); err != nil {
 			return machine.Receipt{}, err
 		}
 		s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: tried, done: make(chan machine.Reply, 1)}
