@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/aweigh/aweigh/internal/syncdir"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -73,6 +74,9 @@ func (d Dir) write(name string, data []byte, mode fs.FileMode) (err error) {
 	}
 	if err != nil { // a file system without links
 		err = os.Rename(f.Name(), name)
+	}
+	if err == nil {
+		err = syncdir.Sync(string(d))
 	}
 	if err != nil {
 		return fmt.Errorf("home: %w", err)
