@@ -44,7 +44,7 @@ func (Certs) Authenticate(_ context.Context, r *Request) (Identity, *Refusal) {
 // CertName returns the name of a caller from its certificate, which the caller has verified. The first field that the
 // certificate has decides:
 //
-//  1. The URI among the alternative names. It must be the only one. With the scheme spiffe it is the name, and must be a
+//  1. The URI among the alternative names. It must be the only one. With the scheme spiffe it is the name and must be a
 //     SPIFFE ID in an X.509-SVID (SPIFFE X509-SVID, sections 2, 3.1, 4.3 and 5.2). Another URI becomes uri:….
 //  2. The first DNS name among them, in lower case: dns:…. It must not be a wildcard.
 //  3. The common name of the subject: cn:….

@@ -111,7 +111,8 @@ func TestIDsOfSPIFFE(t *testing.T) {
 	}
 }
 
-// TestUnverifiedCertificatesAreRefused: a certificate that TLS did not verify names no caller, and makes none anonymous.
+// TestUnverifiedCertificatesAreRefused: a certificate that TLS did not verify names no caller, and makes none
+// anonymous.
 func TestUnverifiedCertificatesAreRefused(t *testing.T) {
 	r := verified(certificate(t, x509.Certificate{Subject: pkix.Name{CommonName: "alice"}}))
 	r.TLS.VerifiedChains = nil
