@@ -191,7 +191,7 @@ func (k *keys) fetch(ctx context.Context) (*keySet, error) {
 	at := time.Now()
 	all, err := discover(ctx, client, k.issuer.URL)
 	if err != nil {
-		return nil, fmt.Errorf("oidc: keys of %s: %w", k.issuer.URL, brief(err))
+		return nil, fmt.Errorf("oidc: keys of %s: %w", k.issuer.URL, Brief(err))
 	}
 	return &keySet{all, at}, nil
 }
