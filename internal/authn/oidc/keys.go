@@ -27,7 +27,7 @@ var usual = periods{
 	keep: 24 * time.Hour, wait: 5 * time.Second,
 }
 
-// Status is how fetching the keys of an issuer goes.
+// Status is the state of fetching the keys of an issuer.
 type Status struct {
 	Issuer  string
 	Keys    int       // that are in use
@@ -36,7 +36,7 @@ type Status struct {
 	Err     error     // of the last fetch; nil if it succeeded, or none ended yet
 }
 
-// keys are an issuer's keys. Its goroutine, run, fetches them; requests wait for it.
+// keys are an issuer's keys. The goroutine of run fetches them, and requests wait for it.
 type keys struct {
 	issuer  Issuer
 	periods periods
@@ -111,7 +111,7 @@ func (k *keys) end(set *keySet, err error) {
 	}
 }
 
-// status returns how fetching goes.
+// status returns the state of fetching.
 func (k *keys) status() Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -125,7 +125,7 @@ func (k *keys) status() Status {
 	return s
 }
 
-// inUse is the set of keys, nil if there is none, or an old one alone.
+// inUse is the set of keys, nil if there is none, or it is too old. The caller holds mu.
 func (k *keys) inUse() *keySet {
 	if k.set != nil && time.Since(k.set.at) > k.periods.keep {
 		return nil
@@ -152,7 +152,7 @@ func (k *keys) newer(ctx context.Context, than *keySet) (*keySet, error) {
 	k.mu.Lock()
 	set, ended := k.inUse(), k.ended
 	due := k.fetching || time.Since(k.began) >= k.periods.apart
-	if due && !k.fetching {
+	if set == than && due && !k.fetching {
 		select {
 		case k.wanted <- struct{}{}:
 		default:

@@ -11,8 +11,7 @@ import (
 // maxToken bounds a token, in bytes. Those of issuers that list a user's groups have some thousands.
 const maxToken = 16 << 10
 
-// unverified is what a token says before its signature is checked. It chooses the issuer and the keys, and decides
-// nothing.
+// unverified is the content of a token whose signature is not checked yet. It selects the issuer and the keys alone.
 type unverified struct {
 	alg, key, issuer string
 }

@@ -36,7 +36,7 @@ func newVerdicts() *verdicts {
 	return &verdicts{all: all}
 }
 
-// get returns the caller of a token. A verdict holds from its time on, also if the clock goes back.
+// get returns the caller of a token. A verdict does not hold before the time at which it was made: the clock went back.
 func (v *verdicts) get(hash [sha256.Size]byte, now time.Time) (authn.Identity, bool) {
 	x, ok := v.all.Get(hash)
 	if !ok || x.epoch != v.epoch.Load() || now.Before(x.from) || !now.Before(x.until) {
