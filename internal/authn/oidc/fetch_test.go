@@ -1,9 +1,14 @@
 package oidc
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/go-jose/go-jose/v4"
 
 	"github.com/aweigh/aweigh/internal/authn/testissuer"
 )
@@ -29,10 +34,17 @@ func TestHostileIssuers(t *testing.T) {
 	if _, err := k.fetch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	reply, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.Public("a"), KeyID: "a"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(reply) }))
+	defer plain.Close()
+	var hops atomic.Int64
 	many := `{"keys":[` + strings.TrimSuffix(strings.Repeat("{},", maxKeys+1), ",") + `]}`
 	for what, answer := range map[string]func(http.ResponseWriter, *http.Request) bool{
 		"endless":            page(http.StatusOK, strings.Repeat("x", 2*maxAnswer)),
-		"endless keys":       only("/keys", page(http.StatusOK, `{"keys":[`+strings.Repeat(" ", maxAnswer)+`]}`)),
+		"endless keys":       only("/keys", page(http.StatusOK, strings.Repeat(" ", maxAnswer)+string(reply))),
 		"an error page":      page(http.StatusInternalServerError, strings.Repeat("\x1b[2J<html>", 1000)),
 		"keys with an error": only("/keys", page(http.StatusNotFound, "{}")),
 		"no JSON":            page(http.StatusOK, "<html>"),
@@ -43,16 +55,17 @@ func TestHostileIssuers(t *testing.T) {
 		"symmetric keys":     only("/keys", page(http.StatusOK, `{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"a"}]}`)),
 		"another issuer":     page(http.StatusOK, `{"issuer":"https://elsewhere.example","jwks_uri":"`+i.URL+`/keys"}`),
 		"no address of keys": page(http.StatusOK, `{"issuer":"`+i.URL+`"}`),
-		"keys without TLS":   only("/openid-configuration", page(http.StatusOK, `{"issuer":"`+i.URL+`","jwks_uri":"http://127.0.0.1:1/keys"}`)),
+		"keys without TLS":   only("/openid-configuration", page(http.StatusOK, `{"issuer":"`+i.URL+`","jwks_uri":"`+plain.URL+`"}`)),
 		"keys in a file":     only("/openid-configuration", page(http.StatusOK, `{"issuer":"`+i.URL+`","jwks_uri":"file:///etc/passwd"}`)),
 		"a circle": func(w http.ResponseWriter, r *http.Request) bool {
+			hops.Add(1)
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
 			return true
 		},
-		"a redirect to HTTP": func(w http.ResponseWriter, r *http.Request) bool {
-			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		"a redirect to HTTP": only("/keys", func(w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, plain.URL, http.StatusFound)
 			return true
-		},
+		}),
 	} {
 		i.Answer(answer)
 		set, err := k.fetch(t.Context())
@@ -65,6 +78,9 @@ func TestHostileIssuers(t *testing.T) {
 		}
 	}
 	i.Answer(nil)
+	if n := hops.Load(); n != maxRedirect+1 {
+		t.Errorf("%d requests in a circle", n)
+	}
 	stranger := newKeys(Issuer{URL: i.URL}, quick, func(_, _ *keySet) {}, nil)
 	if _, err := stranger.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("by the system's certificates: %v", err)
