@@ -255,6 +255,10 @@ func (n *Replica) receipt(ctx context.Context, id aweigh.Hash, done chan machine
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return machine.Receipt{}, n.undecided(err, id, until)
 	}
+	if errors.Is(err, scope.ErrNoAuthor) {
+		key := n.cfg.Identity.Public()
+		err = fmt.Errorf("%w: this node writes with the key %s; at an anchor's node, propose to list it: aweigh auth grant NAME --key %s", err, key, key)
+	}
 	if err != nil {
 		return machine.Receipt{}, err
 	}

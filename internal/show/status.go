@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
 )
 
 type anchorJSON struct {
@@ -33,6 +34,7 @@ type statusJSON struct {
 	Node         string       `json:"node_name"`
 	Version      string       `json:"version"`
 	Peer         string       `json:"peer"`
+	Author       string       `json:"author,omitempty"` // key with which the node signs the requests of its clients
 	Addresses    []string     `json:"addresses"`
 	Anchor       string       `json:"anchor,omitempty"`       // empty for an observer
 	Unseated     string       `json:"unseated,omitempty"`     // anchor whose key the node holds, without a seat in the roster
@@ -159,6 +161,7 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		{"peers", fmt.Sprintf("%d connected, %s waiting", len(s.Peers), Count(s.Waiting, "write"))},
 		{"epoch", fmt.Sprintf("%d, %d of %d blocks; %s", s.Header.GetEpoch(), s.EpochAge, s.EpochBlocks, decisions(s.OpenDecisions))},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes; anchors of %d sign", s.Finalize, s.TotalWeight, s.ReachableWeight)},
+		{"author", authorKey(s)},
 		{"trusted", trustedRow(s.Pin)},
 		{"health", Health(s)},
 	}
@@ -301,7 +304,7 @@ func Quorum(s *aweighv1.StatusResponse) string {
 
 func statusOf(s *aweighv1.StatusResponse) statusJSON {
 	out := statusJSON{
-		Header: headerJSON(s.Header), Network: s.NetworkName, Node: s.NodeName, Version: s.Version, Peer: s.Peer,
+		Header: headerJSON(s.Header), Network: s.NetworkName, Node: s.NodeName, Version: s.Version, Peer: s.Peer, Author: authorKey(s),
 		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Unseated: hex.EncodeToString(s.Unseated), UnseatedWhy: s.UnseatedWhy,
 		EpochAge: s.EpochAge, EpochBlocks: s.EpochBlocks, Open: s.OpenDecisions, Mode: s.Mode, View: s.View,
 		Leader: hex.EncodeToString(s.Leader), TotalWeight: s.TotalWeight, FaultBudget: s.FaultBudget,
@@ -324,4 +327,13 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		out.Faulty = append(out.Faulty, hex.EncodeToString(f))
 	}
 	return out
+}
+
+// authorKey is the key with which the node signs the requests of its clients.
+func authorKey(s *aweighv1.StatusResponse) string {
+	key, ok := scope.PeerKey(s.Peer)
+	if !ok {
+		return ""
+	}
+	return key.String()
 }
