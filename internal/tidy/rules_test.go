@@ -51,7 +51,7 @@ var directions = []struct {
 	{"client", append(slices.Clip(pure), "node", "api/aweigh"), "speaks the node's API"},
 	{"internal/forge", slices.Clip(pure), "it looks at messages by their types' names, so that tests within package node can use it"},
 	{"sim", append(slices.Clip(pure), "node", "store", "p2p", "internal/forge"), "drives real nodes in a simulated world"},
-	{"sim/scenario", append(slices.Clip(pure), "node/machine", "internal/nearest"), "it says what happens in a world, and runs none"},
+	{"sim/scenario", append(slices.Clip(pure), "node/machine", "internal/nearest", "internal/policytext"), "it says what happens in a world, and runs none"},
 	{"sim/sweep", []string{"", "sim"}, "it runs worlds, and looks into none"},
 	{"etcd", surface, "a surface"},
 	{"etcd/auth", append(slices.Clip(pure), "node", "etcd/etcdpb"), "it knows users, and serves no call"},
