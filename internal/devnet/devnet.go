@@ -143,7 +143,7 @@ func create(dir string, nodes int, mode quorum.Mode) error {
 				fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", port),
 			},
 			Bootstrap: slices.Delete(slices.Clone(boot), i, i+1),
-			API:       fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]),
+			API:       fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]), Insecure: true,
 		}); err != nil {
 			return err
 		}
@@ -183,6 +183,7 @@ func open(dir string, nodes int, mode quorum.Mode) (*Network, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.Insecure = true // it may be of an earlier version
 		n.Nodes = append(n.Nodes, Node{Name: s.Name, Home: h, Peer: id, Settings: s})
 	}
 	if has := n.Genesis.Policy.Rules.Mode; mode != 0 && mode != has {

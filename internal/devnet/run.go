@@ -108,7 +108,7 @@ func (x Node) run(ctx context.Context, program string, args []string) (err error
 	}
 	defer life.Close()
 	defer alive.Close()
-	args = append(slices.Clone(args), "--etcd-listen", x.Etcd, "--data-dir", string(x.Home))
+	args = append(slices.Clone(args), "--etcd-listen", x.Etcd, "--insecure", "--data-dir", string(x.Home))
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = life, log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -44,6 +44,7 @@ func (p Printer) Members(members []Member, height uint64, key string) error {
 		try = fmt.Sprintf("\n  etcdctl --endpoints %s get %s", first.Etcd, key)
 	}
 	_, err := fmt.Fprintf(p.Out, `
+insecure: every program on this machine can use these ports; with --secure they take certificates
 ready: block %d is final, and %s is set. In another terminal, try
 
   aweigh get %s
