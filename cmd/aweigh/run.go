@@ -39,9 +39,12 @@ func (a *app) devnet() *cobra.Command {
 		Long: "Makes a network of anchors of equal weight on 127.0.0.1, each with its own keys,\n" +
 			"store and ports, and runs it until interrupted. When it is started again with the\n" +
 			"same directory it continues. Other commands find it by themselves.\n\n" +
+			"Its ports take any client, on this machine alone. With --secure it makes an authority\n" +
+			"and certificates in tls in its directory: the ports ask clients for one, etcd's users\n" +
+			"are enabled, and it prints the flags with which clients reach them.\n\n" +
 			"With --processes you can see what happens when nodes die: the process ID of each\n" +
 			"stands in node.pid in its directory, and the others go on.",
-		Example: "  aweigh devnet\n  aweigh devnet --nodes 7 --mode bft --data-dir ./net\n  aweigh devnet --processes\n  aweigh devnet --ephemeral",
+		Example: "  aweigh devnet\n  aweigh devnet --nodes 7 --mode bft --data-dir ./net\n  aweigh devnet --processes\n  aweigh devnet --secure --data-dir ./secure\n  aweigh devnet --ephemeral",
 	}
 	nodes := c.Flags().Int("nodes", 0, "how many anchors (default 4, or as many as there are)")
 	dir := c.Flags().String("data-dir", "", fmt.Sprintf("where to keep it (default %s)", stateDir("devnet")))
@@ -51,6 +54,7 @@ func (a *app) devnet() *cobra.Command {
 	etcd := c.Flags().String("etcd-listen", defaultEtcd, "where the first node serves etcd's API, host:port (default: this, or a free port if it is taken); the others\nat free ports; empty for none")
 	level := c.Flags().String("log-level", "warn", "debug, info, warn or error")
 	format := c.Flags().String("log-format", "text", "text or json")
+	secure := c.Flags().Bool("secure", false, "make an authority, and take clients with its certificates alone; enable etcd's users")
 	c.MarkFlagsMutuallyExclusive("ephemeral", "data-dir")
 	choices(c, "mode", "bft", "crash")
 	choices(c, "log-level", "debug", "info", "warn", "error")
@@ -93,7 +97,11 @@ func (a *app) devnet() *cobra.Command {
 				return daemon.Taken("etcd-listen", *etcd, err)
 			}
 		}
-		n, err := devnet.Make(*dir, *nodes, m)
+		open := devnet.Make
+		if *secure {
+			open = devnet.MakeSecure
+		}
+		n, err := open(*dir, *nodes, m)
 		if err != nil {
 			return err
 		}
@@ -157,7 +165,9 @@ func (a *app) runDevnet(signalled context.Context, n *devnet.Network, processes 
 		limited, cancel := context.WithTimeout(ctx, greetTime)
 		defer cancel()
 		var err error
-		height, err = n.Greet(limited)
+		if height, err = n.Greet(limited); err == nil && n.Admin != (devnet.Admin{}) && n.Nodes[0].Etcd != "" {
+			err = n.EnableUsers(limited)
+		}
 		greeted <- err
 	}()
 	select {
@@ -174,8 +184,13 @@ func (a *app) runDevnet(signalled context.Context, n *devnet.Network, processes 
 			return errors.Join(fmt.Errorf("no block became final within %s: %w", greetTime, err), <-ended)
 		}
 	}
+	addresses, err := n.APIs()
+	if err != nil {
+		cancel()
+		return errors.Join(err, <-ended)
+	}
 	remove, err := running.Add(running.Entry{
-		Kind: "devnet", DataDir: n.Dir, Network: n.Genesis.Hash().String(), APIs: n.APIs(), Anchors: true,
+		Kind: "devnet", DataDir: n.Dir, Network: n.Genesis.Hash().String(), APIs: addresses, Anchors: true,
 	})
 	if err != nil {
 		cancel()
@@ -190,7 +205,7 @@ func (a *app) runDevnet(signalled context.Context, n *devnet.Network, processes 
 			rows[i].Log, rows[i].PID = x.LogFile(), x.PID()
 		}
 	}
-	if err := (show.Printer{Out: a.out}).Members(rows, height, devnet.GreetingKey); err != nil {
+	if err := (show.Printer{Out: a.out}).Members(rows, height, devnet.GreetingKey, show.Access(n.Admin)); err != nil {
 		cancel()
 		return errors.Join(err, <-ended)
 	}
