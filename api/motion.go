@@ -136,7 +136,7 @@ func (s *service) ExportMotion(ctx context.Context, req *connect.Request[aweighv
 
 // Vote implements aweighv1connect.NodeHandler.
 func (s *service) Vote(ctx context.Context, req *connect.Request[aweighv1.VoteRequest]) (*connect.Response[aweighv1.VoteResponse], error) {
-	if err := near(req.Peer().Addr); err != nil {
+	if err := near(ctx); err != nil {
 		return nil, err
 	}
 	id, err := motionID(req.Msg.Motion)

@@ -25,7 +25,7 @@ func founded(t *testing.T, at time.Time) Subject {
 	t.Helper()
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	dir := home.Dir(filepath.Join(t.TempDir(), "node"))
-	s := home.Settings{Name: "one", Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}
+	s := home.Settings{Name: "one", Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Insecure: true}
 	self, err := founding.Self(dir, s)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestMistakesAreFound(t *testing.T) {
 			t.Cleanup(func() { l.Close() })
 			s.Settings.Listen = []string{fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", l.Addr().(*net.TCPAddr).Port)}
 		}, "ports", "in use by another program"},
-		"an open API": {func(_ *testing.T, s *Subject) { s.Settings.API = "0.0.0.0:7177" }, "settings", "loopback"},
+		"an open API": {func(_ *testing.T, s *Subject) { s.Settings.Insecure = false }, "settings", "would take every client"},
 		"a broken key": {func(t *testing.T, s *Subject) {
 			if err := os.WriteFile(s.Dir.Anchor(), []byte("ed25519:zz\n"), 0o600); err != nil {
 				t.Fatal(err)
@@ -145,7 +145,7 @@ func TestClockBeforeTheNetworkIsNoticed(t *testing.T) {
 
 func TestWhatIsNotThereIsNotMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
-	findings := Examine(t.Context(), Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}})
+	findings := Examine(t.Context(), Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Insecure: true}})
 	want(t, findings, "directory", Fail, "none")
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("the directory was made")
@@ -158,7 +158,7 @@ func TestOtherDirectoriesAreLeftAlone(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}, Fix: true}
+	s := Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Insecure: true}, Fix: true}
 	findings := Examine(t.Context(), s)
 	want(t, findings, "directory", Fail, "holds no node")
 	for _, f := range findings {

@@ -5,6 +5,7 @@
 //	anchor.key     signs ballots; only anchors have one
 //	genesis.cbor   the network's genesis
 //	store/         the node's state
+//	run/api.sock   where the node's API listens, while it runs
 //
 // Keys are readable by their owner alone. Nothing here is ever overwritten.
 package home

@@ -67,6 +67,7 @@ type statusJSON struct {
 	Faulty       []string     `json:"faulty,omitempty"`
 	Trusted      *pinJSON     `json:"trusted,omitempty"` // none: the genesis is enough
 	LostScopes   []string     `json:"lost_scopes,omitempty"`
+	Insecure     []string     `json:"insecure,omitempty"` // ports that take clients without certificates
 }
 
 // pinJSON is the roster that a node's operator trusts.
@@ -94,6 +95,14 @@ func trustedRow(p *aweighv1.Pin) string {
 	}
 	since := time.Unix(0, p.SinceNs)
 	return fmt.Sprintf("roster %s, whose epoch began at %s, %s", p.Roster, instant(p.SinceNs), ago(time.Since(since)))
+}
+
+// insecureRow names the ports that take clients without certificates; "" if there are none.
+func insecureRow(ports []string) string {
+	if len(ports) == 0 {
+		return ""
+	}
+	return strings.Join(ports, " and ") + " take clients without certificates"
 }
 
 // progress is how far a snapshot was fetched.
@@ -163,6 +172,7 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		{"decides", fmt.Sprintf("weight %d of %d finalizes; anchors of %d sign", s.Finalize, s.TotalWeight, s.ReachableWeight)},
 		{"author", authorKey(s)},
 		{"trusted", trustedRow(s.Pin)},
+		{"insecure", insecureRow(s.Insecure)},
 		{"health", Health(s)},
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
@@ -312,7 +322,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp, Snapshot: progressOf(s.Snapshot),
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
-		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin),
+		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin), Insecure: s.Insecure,
 	}
 	for _, p := range s.LostScopes {
 		out.LostScopes = append(out.LostScopes, Key(p))

@@ -11,7 +11,7 @@ const module = "github.com/aweigh/aweigh"
 var (
 	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "internal/refusal", "kv"}
 	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
-	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/fence", "internal/authn")
+	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/authn", "internal/fence", "internal/socket")
 	held    = append(slices.Clip(pure), "internal/lthash", "node/machine", "node/referral") // held to the rules of pure code
 )
 
@@ -31,6 +31,7 @@ var directions = []struct {
 	{"internal/lthash", []string{"internal/must"}, "it hashes sets of elements, whatever they stand for"},
 	{"internal/fence", nil, "it looks at requests of HTTP, whatever they ask for"},
 	{"internal/authn", []string{""}, "it finds the callers of all surfaces, and uses none"},
+	{"internal/socket", nil, "it opens sockets, whatever is served there"},
 	{"kv", []string{""}, "storage as a vocabulary, below all who store"},
 	{"quorum", base, "weights and consensus are the lowest decision"},
 	{"trust", append(slices.Clip(base), "quorum"), "trust gives weights, and knows no ballots"},
