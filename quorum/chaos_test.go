@@ -21,7 +21,7 @@ import (
 // becomes final everywhere, and after that there is silence (P17, P18).
 func TestRandomSchedules(t *testing.T) {
 	var sum goals
-	n := testshort.Cases(100, 800, 2500)
+	n := testshort.Cases(250, 800, 2500)
 	for seed := range n {
 		w := newWorld(t, int64(seed))
 		w.suffer(150)
