@@ -194,7 +194,12 @@ func TestProgressIsToldWhenAllIsDelivered(t *testing.T) {
 			t.Fatalf("progress beyond the newest revision: %v", r)
 		}
 	}
-	s.create(everyKey(rev + 5)) // of what is to come there is no progress
+	s.ask(everyKey(rev + 5)) // of what is to come there is no progress
+	for r := s.next(); !r.Created; r = s.next() {
+		if r.WatchId != 7 || len(r.Events) > 0 {
+			t.Fatalf("instead of a watch came %v", r)
+		}
+	}
 	s.progress()
 	for range 3 {
 		if r := s.next(); r.WatchId != 7 {

@@ -210,7 +210,7 @@ func TestForeignReadsAreLinearizable(t *testing.T) {
 		}
 	})
 	newest := int64(0)
-	for range 100 {
+	for range testshort.Cases(25, 100, 100) {
 		least := max(acknowledged.Load(), newest)
 		if v := got(t, o, "/b/c/hot", true); v != "" {
 			if _, err := fmt.Sscan(v, &newest); err != nil {

@@ -109,6 +109,7 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 	m, err := machine.NewMachine(machine.MachineConfig{
 		Network: network, Key: n.anchor.Load(), Timing: cfg.Timing,
 		SnapshotBehind: cfg.SnapshotBehind, Keep: cfg.keep(), Awaited: awaited, Life: rand.Uint64(),
+		Bounds: cfg.bounds,
 	}, cfg.Store)
 	if err != nil {
 		return nil, err
