@@ -275,7 +275,7 @@ func (s *service) Withdraw(ctx context.Context, req *connect.Request[aweighv1.Wi
 func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	o := m.Opening
 	out := &aweighv1.Motion{
-		Id: m.ID[:], Fate: "open", Author: m.Mutation.Author[:], AuthorName: names[m.Mutation.Author],
+		Id: m.ID[:], Scope: bytesOf(m.Mutation.Scope), ScopePrefix: m.Prefix, Fate: "open", Author: m.Mutation.Author[:], AuthorName: names[m.Mutation.Author],
 		Justification: m.Mutation.Justification, Subject: o.Subject(), Height: uint64(o.Height), Epoch: uint64(o.Epoch),
 		OpenedNs: int64(o.Opened), DeadlineNs: int64(o.Deadline), Rule: o.Approval.String(), Mutation: o.Mutation,
 		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,

@@ -23,6 +23,7 @@ var (
 // Motion is a motion as this node knows it.
 type Motion struct {
 	ID       votes.MotionID
+	Prefix   []byte // of all keys of the scope that decides it
 	Opening  *scope.Motion
 	Ending   *scope.Ending // nil while it is open
 	Approved aweigh.Height // of the block whose ballots approved it, while it waits for its turn; otherwise 0
@@ -32,6 +33,17 @@ type Motion struct {
 	Waiting  []votes.MotionBallot // ballots that are here but in no block yet
 	Changes  []MotionChange
 	Doomed   string // why an open motion would be void as things stand; empty if it would apply
+}
+
+// state orders lists: motions that wait for ballots, those that wait for their turn, and those that are closed.
+func (m *Motion) state() int {
+	switch {
+	case m.Ending != nil:
+		return 2
+	case m.Approved > 0:
+		return 1
+	}
+	return 0
 }
 
 // MotionChange is one put or deletion that a motion makes if it is carried, or has made.
@@ -64,7 +76,7 @@ func (n *Replica) Motions(closed bool) (all []Motion, head scope.Head, err error
 			return false
 		}
 		var m Motion
-		m, bad = motionOf(v, id)
+		m, bad = n.motionOf(v, id)
 		all = append(all, m)
 		return bad == nil
 	})
@@ -82,7 +94,7 @@ func (n *Replica) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 	if err != nil {
 		return m, v.Head(), err
 	}
-	if m, err = motionOf(v, id); err != nil {
+	if m, err = n.motionOf(v, id); err != nil {
 		return m, v.Head(), err
 	}
 	if m.Changes, err = m.changes(v); err != nil {
@@ -119,8 +131,8 @@ func findMotion(v *View, prefix []byte) (id votes.MotionID, err error) {
 	return id, nil
 }
 
-func motionOf(v *View, id votes.MotionID) (m Motion, err error) {
-	m.ID = id
+func (n *Replica) motionOf(v *View, id votes.MotionID) (m Motion, err error) {
+	m.ID, m.Prefix = id, n.prefix
 	if m.Opening, m.Ending, err = v.State.Motion(id); err != nil {
 		return m, err
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ func (n *Node) having(prefix []byte) (found *Replica, err error) {
 	return found, nil
 }
 
-// Motions returns the motions on record in all scopes that this node follows. The head is the root scope's.
+// Motions returns the motions on record in all scopes that this node follows, in the order of Replica.Motions. The head
+// is the root scope's.
 func (n *Node) Motions(closed bool) (all []Motion, head scope.Head, err error) {
 	for _, p := range n.Replicas() {
 		some, at, err := p.Motions(closed)
@@ -50,6 +52,17 @@ func (n *Node) Motions(closed bool) (all []Motion, head scope.Head, err error) {
 			head = at
 		}
 	}
+	slices.SortStableFunc(all, func(a, b Motion) int {
+		switch {
+		case a.state() != b.state():
+			return cmp.Compare(a.state(), b.state())
+		case a.Ending != nil:
+			return cmp.Compare(b.Ending.Time, a.Ending.Time)
+		case a.Approved == 0:
+			return cmp.Compare(a.Opening.Deadline, b.Opening.Deadline)
+		}
+		return 0
+	})
 	return all[:min(len(all), maxMotionsShown)], head, nil
 }
 

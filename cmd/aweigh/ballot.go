@@ -28,7 +28,7 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 	}
 	comment := c.Flags().String("comment", "", "public words, up to 1024 bytes")
 	anyway := c.Flags().Bool("anyway", false, "sign though the motion is closed, or would be void as things stand")
-	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingOfMotions(c, func(ctx context.Context, s *session, args []string) error {
 		if len(*comment) > votes.MaxComment {
 			return fmt.Errorf("%w: a comment has at most %d bytes, not %d", errUsage, votes.MaxComment, len(*comment))
 		}

@@ -38,6 +38,7 @@ type session struct {
 	network string          // as known on this machine; empty if it is not
 	reach   *tls.Config     // for connections with TLS; nil: no files were named
 	in      string          // the scope that the command is about, as it was given; empty for the root's
+	all     *client.Client  // of all scopes, where Client is that of one
 }
 
 // asking makes a command that talks to a node. Its settings also come from the
@@ -77,9 +78,16 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 func (a *app) askingIn(c *cobra.Command, do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
 	in := c.Flags().String("scope", "", "the scope that it is about: its prefix, or how its ID begins (default: the root scope)")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		s.Client, s.in = s.Client.In(*in), *in
+		s.all, s.Client, s.in = s.Client, s.Client.In(*in), *in
 		return do(ctx, s, args)
 	})
+}
+
+// askingOfMotions is askingIn for a command on motions, which are those of all scopes where none is given.
+func (a *app) askingOfMotions(c *cobra.Command, do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
+	c = a.askingIn(c, do)
+	c.Flags().Lookup("scope").Usage = "only motions of this scope: its prefix, or how its ID begins (default: of all scopes\nthat the node holds)"
+	return c
 }
 
 // session collects the connection and settings of a client command. valued reports

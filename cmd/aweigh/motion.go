@@ -51,24 +51,32 @@ func (s *session) motionNamed(ctx context.Context, text string) (*aweighv1.Motio
 	if !errors.Is(err, client.ErrNotFound) {
 		return r, err
 	}
-	t, trustErr := s.Client.Trust(ctx)
-	if trustErr != nil {
-		return nil, err
-	}
-	var found []byte
-	for _, x := range t.Proposals {
-		if !bytes.HasPrefix(x.Id, id) || len(x.Motion) == 0 {
-			continue
+	if s.in != "" {
+		if r, elsewhere := s.all.Motion(ctx, id); elsewhere == nil {
+			return nil, fmt.Errorf("%w: motion %x is one of %s, not of that which --scope names", errElsewhere, r.Motion.Id[:4], scopeCalled(r.Motion.ScopePrefix))
 		}
-		if found != nil {
-			return nil, fmt.Errorf("%w: several decisions begin like %q; give more of the ID", errUsage, text)
+	}
+	open, listErr := s.Client.Motions(ctx, false)
+	if listErr != nil {
+		return nil, listErr
+	}
+	var found []*aweighv1.Motion
+	for _, x := range open.Motions {
+		if len(x.Decision) > 0 && bytes.HasPrefix(x.Decision, id) {
+			found = append(found, x)
 		}
-		found = x.Motion
 	}
-	if found == nil {
+	switch len(found) {
+	case 0:
 		return nil, err
+	case 1:
+		return s.Client.Motion(ctx, found[0].Id)
 	}
-	return s.Client.Motion(ctx, found)
+	var names []string
+	for _, x := range found {
+		names = append(names, fmt.Sprintf("%x of %s", x.Id[:4], scopeCalled(x.ScopePrefix)))
+	}
+	return nil, fmt.Errorf("%w: several open decisions begin like %q: give the ID of one of the motions: %s", errUsage, text, strings.Join(names, ", "))
 }
 
 // motionOnRecord does so for commands that only show: it finds closed motions by their
@@ -111,10 +119,12 @@ func (a *app) motionLs() *cobra.Command {
 		Use: "ls", Short: "List motions", Args: cobra.NoArgs,
 		Long: "Lists the motions that are open, the most urgent first, with what each still needs.\n" +
 			"In the tally, approvals stand on the left, rejections on the right, and the bar marks\n" +
-			"the weight that carries.",
+			"the weight that carries.\n\n" +
+			"The list has the motions of all scopes that the node holds, with a column SCOPE if one\n" +
+			"is of a scope below the root; --scope lists those of one scope.",
 	}
 	all := c.Flags().Bool("all", false, "those that are closed, too, as far as they are on record")
-	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
+	return a.askingOfMotions(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.Client.Motions(ctx, *all)
@@ -132,7 +142,7 @@ func (a *app) motionShow() *cobra.Command {
 			"recorded in which block, waiting for one, early or late.",
 		Example: "  aweigh motion show 4bf5122f",
 	}
-	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingOfMotions(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.motionOnRecord(ctx, args[0])
@@ -141,11 +151,11 @@ func (a *app) motionShow() *cobra.Command {
 		}
 		var inForce, own *scope.Policy
 		if d := show.DecisionOf(r.Motion); d != nil {
-			_, p, err := s.policy(ctx)
+			p, err := s.policyOver(ctx, r.Motion)
 			if err != nil {
 				return err
 			}
-			inForce, own = &p, s.ownPolicy(ctx, d)
+			inForce, own = p, s.ownPolicy(ctx, d)
 		}
 		return s.Printer.MotionUnder(r, inForce, own)
 	})
@@ -162,7 +172,7 @@ func (a *app) motionWatch() *cobra.Command {
 			"--timeout it ends after that, and the exit code is 10 if the motion is open still. With\n" +
 			"-o json, one object on a line for each change.",
 	}
-	return watched(a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+	return watched(a.askingOfMotions(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.motionOnRecord(limited, args[0])
@@ -275,7 +285,7 @@ func (a *app) motionExport() *cobra.Command {
 	}
 	write := c.Flags().String("write", "", "a file, and not standard output")
 	defer func() { c.Flags().Lookup("output").Usage = "with --write: table, or json for what was written" }()
-	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingOfMotions(c, func(ctx context.Context, s *session, args []string) error {
 		if *write == "" {
 			if err := s.plain("a motion's file goes to standard output as it is, or with --write FILE to a file"); err != nil {
 				return err
@@ -320,7 +330,7 @@ func (a *app) motionWithdraw() *cobra.Command {
 			"write came.",
 	}
 	once := onceFlags(c)
-	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingOfMotions(c, func(ctx context.Context, s *session, args []string) error {
 		o, err := once()
 		if err != nil {
 			return err

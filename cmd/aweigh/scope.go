@@ -347,7 +347,7 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 	}
 	for _, text := range named {
 		if !seen[text] {
-			return nil, fmt.Errorf("%w: no anchor of the scopes above is called %q; \"aweigh scope ls\" lists them", errAbsent, text)
+			return nil, fmt.Errorf("%w: no anchor of the scopes above is called %q; \"%s\" lists them", errAbsent, text, anchorLsOf(above))
 		}
 	}
 	slices.SortFunc(found, func(a, b scope.Anchor) int {
@@ -355,6 +355,14 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 		return bytes.Compare(x[:], y[:])
 	})
 	return found, nil
+}
+
+// anchorLsOf is the command that lists the anchors of a scope.
+func anchorLsOf(x *aweighv1.Scope) string {
+	if name := inScope(x); name != "" {
+		return "aweigh anchor ls --scope " + show.Word(name)
+	}
+	return "aweigh anchor ls"
 }
 
 // warnAway prints which anchors of the new scope the node that answers cannot reach, as far

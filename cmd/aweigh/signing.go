@@ -127,6 +127,21 @@ func (s *session) ownPolicy(ctx context.Context, d *scope.Decision) *scope.Polic
 	return nil
 }
 
+// policyOver is the policy in force in the scope of a motion, which its mutation names.
+func (s *session) policyOver(ctx context.Context, m *aweighv1.Motion) (*scope.Policy, error) {
+	of, err := scope.OpenMutation(m.Mutation)
+	if err != nil {
+		return nil, fmt.Errorf("%w: a mutation: %w", wysiwys.ErrHidden, err)
+	}
+	in := *s
+	in.Client = s.Client.In(of.Mutation.Scope.String())
+	r, p, err := in.policy(ctx)
+	if err == nil && !bytes.Equal(r.Header.GetScope(), of.Mutation.Scope[:]) {
+		err = fmt.Errorf("the node sent the policy of another scope")
+	}
+	return &p, err
+}
+
 func nodeOf(h *aweighv1.Header) string {
 	if h.GetNode() == "" {
 		return "the anchor that answers"
@@ -155,6 +170,9 @@ func (s *session) stillOpen(ctx context.Context, r *aweighv1.TrustResponse, d sc
 	}
 	return nil
 }
+
+// errElsewhere is wrapped where a motion or a decision is of another scope than the one that a command is about.
+var errElsewhere = fmt.Errorf("%w", errUsage)
 
 // errContrary is wrapped where an anchor would contradict what it signed.
 var errContrary = errors.New("nothing was signed")
@@ -200,6 +218,13 @@ func (s *session) closed(ctx context.Context, text string, absent error) error {
 		return absent
 	}
 	r, err := s.motionOnRecord(ctx, text)
+	switch {
+	case errors.Is(err, errElsewhere):
+		return err
+	case err == nil && s.in == "" && len(r.Motion.ScopePrefix) > 0 && r.Motion.ClosedHeight == 0:
+		return fmt.Errorf("%w: decision %s is one of %s; add --scope %s", errElsewhere, text, scopeCalled(r.Motion.ScopePrefix),
+			show.Word(inScope(&aweighv1.Scope{Id: r.Motion.Scope, Prefix: r.Motion.ScopePrefix})))
+	}
 	if errors.Is(err, errUsage) || errors.Is(err, client.ErrNotFound) || err == nil && r.Motion.ClosedHeight == 0 {
 		return absent
 	}
@@ -211,19 +236,19 @@ func (s *session) closed(ctx context.Context, text string, absent error) error {
 
 // mayVote shows a motion on which an anchor is to vote, in full, on standard error.
 func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string) error {
+	d := show.DecisionOf(m)
 	var known *scope.Policy
-	if len(m.Decision) > 0 { // as a difference, if its base is still in force
-		if r, err := s.Client.Trust(ctx); err == nil {
-			if p, err := inForce(r); err == nil {
-				known = &p
-			}
+	if d != nil { // its policy is shown as a difference
+		var err error
+		if known, err = s.policyOver(ctx, m); err != nil {
+			return fmt.Errorf("%w: the policy in force in %s is not known: %w", errContrary, scopeCalled(m.ScopePrefix), err)
 		}
 	}
 	_, shown, err := wysiwys.Mutation(m.Mutation, known)
 	if err != nil {
 		return err
 	}
-	if d := show.DecisionOf(m); d != nil && known != nil {
+	if d != nil {
 		s.warnLost(ctx, known, d)
 	}
 	if id := scope.ID(m.Mutation); !bytes.Equal(id[:], m.Id) {
@@ -232,7 +257,7 @@ func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string
 	if s.Format != show.Table {
 		return nil
 	}
-	return show.Printer{Out: s.told, Format: show.Table}.ToSign(fmt.Sprintf("motion %x, on which is signed: %s", m.Id[:4], strings.ToLower(choice)), shown.Text)
+	return show.Printer{Out: s.told, Format: show.Table}.ToSign(fmt.Sprintf("motion %x of %s, on which is signed: %s", m.Id[:4], scopeCalled(m.ScopePrefix), strings.ToLower(choice)), shown.Text)
 }
 
 // fate is the error that a decision ended with, nil if it is open, carried or in effect.

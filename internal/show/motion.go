@@ -15,6 +15,8 @@ import (
 
 type motionJSON struct {
 	ID            string             `json:"id"`
+	Scope         string             `json:"scope"`        // which decides it
+	Prefix        string             `json:"scope_prefix"` // of all keys of that scope; "" is the root scope's
 	Fate          string             `json:"fate"`
 	Approved      uint64             `json:"approved_height,omitempty"` // of a block, while it waits for its turn
 	Reason        string             `json:"reason,omitempty"`
@@ -70,7 +72,7 @@ type castJSON struct {
 
 func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	out := motionJSON{
-		ID: hex.EncodeToString(m.Id), Fate: m.Fate, Approved: m.ApprovedHeight, Reason: m.Reason, Doomed: m.Doomed,
+		ID: hex.EncodeToString(m.Id), Scope: hex.EncodeToString(m.Scope), Prefix: string(m.ScopePrefix), Fate: m.Fate, Approved: m.ApprovedHeight, Reason: m.Reason, Doomed: m.Doomed,
 		Subject: m.Subject, Decision: hex.EncodeToString(m.Decision),
 		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Justification: m.Justification,
 		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
@@ -164,6 +166,10 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 		return err
 	}
 	rows := [][]string{{"MOTION", "ABOUT", "BY", "STATE", "TALLY", "ENDS"}}
+	several := slices.ContainsFunc(r.Motions, func(m *aweighv1.Motion) bool { return len(m.ScopePrefix) > 0 })
+	if several {
+		rows[0] = slices.Insert(rows[0], 1, "SCOPE")
+	}
 	for _, m := range r.Motions {
 		ends := minute(m.DeadlineNs)
 		switch {
@@ -172,13 +178,20 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 		case m.ApprovedHeight > 0:
 			ends = "at its turn"
 		}
-		rows = append(rows, []string{short(m.Id), aboutMotion(shortened(m.Subject, 38), m.Decision), brief(authorOf(m)), cut(stateOf(m), 22), bar(m, 6), ends})
+		row := []string{short(m.Id), aboutMotion(shortened(m.Subject, 38), m.Decision), brief(authorOf(m)), cut(stateOf(m), 22), bar(m, 6), ends}
+		if several {
+			row = slices.Insert(row, 1, MotionScope(m))
+		}
+		rows = append(rows, row)
 	}
 	if err := p.table(rows...); err != nil {
 		return err
 	}
 	return p.toldAlone(r.Header)
 }
+
+// MotionScope is the scope that decides a motion: its prefix, or / for the root scope.
+func MotionScope(m *aweighv1.Motion) string { return ScopeName(&aweighv1.Scope{Prefix: m.ScopePrefix}) }
 
 // aboutMotion returns a motion's subject, and the ID by which "policy set" and
 // "anchor" name it.
@@ -287,6 +300,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 	rows := [][]string{
 		{"motion", hex.EncodeToString(m.Id)},
 		{"source", Told(r.Header)},
+		{"scope", MotionScope(m) + ", " + short(m.Scope)},
 		{"about", aboutMotion(m.Subject, m.Decision)},
 		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", authorOf(m), m.Height, m.Epoch, instant(m.OpenedNs))},
 	}

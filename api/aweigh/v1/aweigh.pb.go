@@ -5564,6 +5564,8 @@ type Motion struct {
 	Opening        []byte                 `protobuf:"bytes,28,opt,name=opening,proto3" json:"opening,omitempty"`                                      // canonical CBOR of the scope.Motion, of one motion asked for alone
 	Effective      uint64                 `protobuf:"varint,29,opt,name=effective,proto3" json:"effective,omitempty"`                                 // first epoch under its decision; 0: none yet, or it is about none
 	ApprovedHeight uint64                 `protobuf:"varint,30,opt,name=approved_height,json=approvedHeight,proto3" json:"approved_height,omitempty"` // of the block whose ballots approved it, while its fate is approved; otherwise 0
+	Scope          []byte                 `protobuf:"bytes,31,opt,name=scope,proto3" json:"scope,omitempty"`                                          // in which it is decided
+	ScopePrefix    []byte                 `protobuf:"bytes,32,opt,name=scope_prefix,json=scopePrefix,proto3" json:"scope_prefix,omitempty"`           // of all keys of that scope; empty for the root's
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -5806,6 +5808,20 @@ func (x *Motion) GetApprovedHeight() uint64 {
 		return x.ApprovedHeight
 	}
 	return 0
+}
+
+func (x *Motion) GetScope() []byte {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *Motion) GetScopePrefix() []byte {
+	if x != nil {
+		return x.ScopePrefix
+	}
+	return nil
 }
 
 // Voter may vote on a motion.
@@ -8690,7 +8706,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"i\n" +
 	"\x0fMotionsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xd6\x06\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\x8f\a\n" +
 	"\x06Motion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
@@ -8724,7 +8740,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\bdecision\x18\x1b \x01(\fR\bdecision\x12\x18\n" +
 	"\aopening\x18\x1c \x01(\fR\aopening\x12\x1c\n" +
 	"\teffective\x18\x1d \x01(\x04R\teffective\x12'\n" +
-	"\x0fapproved_height\x18\x1e \x01(\x04R\x0eapprovedHeight\"\xa8\x01\n" +
+	"\x0fapproved_height\x18\x1e \x01(\x04R\x0eapprovedHeight\x12\x14\n" +
+	"\x05scope\x18\x1f \x01(\fR\x05scope\x12!\n" +
+	"\fscope_prefix\x18  \x01(\fR\vscopePrefix\"\xa8\x01\n" +
 	"\x05Voter\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
