@@ -50,6 +50,7 @@ type Part interface {
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
 	Overview() node.Overview
+	Authors() []scope.Author
 	LostBelow() [][]byte
 	CatchingUp() bool
 	Invite() node.Invite

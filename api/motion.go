@@ -50,6 +50,11 @@ func motionID(b []byte) ([]byte, error) {
 // keys sign decisions.
 func (s *service) people() map[aweigh.Hash]string {
 	names := maps.Clone(s.names)
+	for _, a := range s.at.Authors() {
+		if a.Who == scope.OneKey {
+			names[a.Key.ID()] = a.Name
+		}
+	}
 	for _, a := range s.at.Overview().Roster.Anchors { // anchors that joined since
 		names[machine.AuthorOf(machine.Peer(a.Peer))], names[a.Key.ID()] = a.Name, a.Name
 	}
