@@ -158,11 +158,11 @@ func TestGiverThatHangsIsReplaced(t *testing.T) {
 	}
 	bend.Store(&hang)
 	defer close(free)
-	o := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.partTimeout = 100 * time.Millisecond })
+	o := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.partTimeout = time.Second }) // others are in time, on a busy machine too
 	defer o.halt(t)
 	began := time.Now()
 	a.level(o)
-	if took := time.Since(began); o.root.snapshotParts.Load() != parts || hangs.Load() == 0 || took > 20*time.Second { // a request of any kind may take 30 s
+	if took := time.Since(began); o.root.snapshotParts.Load() != parts || hangs.Load() == 0 || took >= 30*time.Second { // as long as a request of any kind may take
 		t.Errorf("%d parts for a snapshot of %d; %d were hung up; it took %v", o.root.snapshotParts.Load(), parts, hangs.Load(), took)
 	}
 }
