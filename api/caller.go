@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,9 +17,10 @@ import (
 
 // caller is what a connection shows of the client that makes a request.
 type caller struct {
-	socket   bool  // it came by the node's socket
-	stranger error // that is another user's
-	distant  error // why the caller may not use the anchor's key; nil: it may
+	socket   bool      // it came by the node's socket
+	stranger error     // that is another user's
+	tls      *tls.Conn // nil: it came without TLS
+	distant  error     // why the caller may not use the anchor's key; nil: it may
 }
 
 // callerKey is where a request's context keeps its caller.
@@ -33,14 +35,16 @@ var (
 	errNoAdmin = errors.New("api: decisions are signed with the anchor's own key, so they are taken by the node's socket, or from a client whose certificate has a common name that api-admins lists")
 )
 
-// ofSocket notes in a connection's context which user a socket's connection is of.
-func ofSocket(ctx context.Context, c net.Conn) context.Context {
-	if c.LocalAddr().Network() != "unix" {
-		return ctx
-	}
-	who := caller{socket: true}
-	if err := socket.Owned(c); err != nil {
-		who.stranger = fmt.Errorf("%w (%w)", errStranger, err)
+// connected notes in a connection's context whether it is one of TLS, and which user a socket's connection is of. A
+// request itself does not show it: one of HTTP/2 states its scheme as its client likes.
+func connected(ctx context.Context, c net.Conn) context.Context {
+	var who caller
+	who.tls, _ = c.(*tls.Conn)
+	if c.LocalAddr().Network() == "unix" {
+		who.socket = true
+		if err := socket.Owned(c); err != nil {
+			who.stranger = fmt.Errorf("%w (%w)", errStranger, err)
+		}
 	}
 	return context.WithValue(ctx, callerKey{}, who)
 }
@@ -50,8 +54,10 @@ func ofSocket(ctx context.Context, c net.Conn) context.Context {
 func identified(admins []string, h http.Handler) http.Handler {
 	wrong := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, _ := r.Context().Value(callerKey{}).(caller)
+		who, known := r.Context().Value(callerKey{}).(caller)
 		switch {
+		case !known:
+			who.distant = errAfar
 		case who.stranger != nil:
 			w.Header().Set("Connection", "close") // the owner may need the room
 			if !wrong.IsSupported(r) {
@@ -61,20 +67,25 @@ func identified(admins []string, h http.Handler) http.Handler {
 			_ = wrong.Write(w, r, detailed(connect.CodePermissionDenied, who.stranger, &aweighv1.Problem{Reason: Denied}))
 			return
 		case who.socket:
-		case r.TLS != nil:
-			who.distant = errNoAdmin
-			if chains := r.TLS.VerifiedChains; len(chains) > 0 {
-				if name := chains[0][0].Subject.CommonName; name != "" && slices.Contains(admins, name) {
-					who.distant = nil
-				} else {
-					who.distant = fmt.Errorf("%w, not %q", errNoAdmin, name)
-				}
-			}
+		case who.tls != nil:
+			who.distant = administrator(who.tls.ConnectionState(), admins)
 		case !Loopback(r.RemoteAddr):
 			who.distant = errAfar
 		}
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
+}
+
+// administrator returns an error unless a connection's client has a certificate with one of the names.
+func administrator(s tls.ConnectionState, admins []string) error {
+	if len(s.VerifiedChains) == 0 {
+		return errNoAdmin
+	}
+	name := s.VerifiedChains[0][0].Subject.CommonName
+	if name == "" || !slices.Contains(admins, name) {
+		return fmt.Errorf("%w, not %q", errNoAdmin, name)
+	}
+	return nil
 }
 
 // near makes sure that a request may use the anchor's key.

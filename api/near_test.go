@@ -18,6 +18,7 @@ import (
 func nearOf(t *testing.T, change func(*http.Request)) (err error) {
 	t.Helper()
 	r := httptest.NewRequest("POST", "/aweigh.v1.Node/Govern", nil)
+	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{}))
 	r.RemoteAddr = "127.0.0.1:5"
 	change(r)
 	came := false
@@ -42,19 +43,21 @@ func TestDecisionsAreTakenFromThisMachineOnly(t *testing.T) {
 		}
 	}
 	for name, may := range map[string]bool{"alice": true, "bob": true, "mallory": false, "": false} {
-		if err := nearOf(t, func(r *http.Request) {
-			r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}}}
-		}); (err == nil) != may {
+		state := tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}}}
+		if err := administrator(state, []string{"alice", "bob"}); (err == nil) != may {
 			t.Errorf("the certificate of %q: %v", name, err)
 		}
 	}
-	if nearOf(t, func(r *http.Request) { r.TLS = new(tls.ConnectionState) }) == nil {
-		t.Error("TLS without a certificate")
-	}
-	if err := nearOf(t, func(r *http.Request) {
-		*r = *r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{socket: true}))
-	}); err != nil {
-		t.Errorf("the node's socket: %v", err)
+	for name, c := range map[string]struct {
+		who caller
+		may bool
+	}{
+		"the node's socket":                       {caller{socket: true}, true},
+		"TLS, by a request that does not show it": {caller{tls: tls.Server(nil, &tls.Config{MinVersion: tls.VersionTLS12})}, false},
+	} {
+		if err := nearOf(t, func(r *http.Request) { *r = *r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)) }); (err == nil) != c.may {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	s := &service{} // without a node: nothing may come that far; the requests have no caller
 	if _, err := s.Govern(context.Background(), connect.NewRequest(&aweighv1.GovernRequest{})); connect.CodeOf(err) != connect.CodePermissionDenied {

@@ -100,7 +100,7 @@ func newServer(l net.Listener, h http.Handler, log *slog.Logger) *Server {
 		IdleTimeout:       2 * time.Minute, // no deadline for answers: a watch may last for days
 		MaxHeaderBytes:    64 << 10,
 		ConnState:         all.note,
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return ofSocket(all.context(ctx, c), c) },
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return connected(all.context(ctx, c), c) },
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients that fail a handshake
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 1000,

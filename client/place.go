@@ -60,30 +60,3 @@ const connectTime = 5 * time.Second
 func (p *place) connect(ctx context.Context) (net.Conn, error) {
 	return (&net.Dialer{Timeout: connectTime}).DialContext(ctx, p.network, p.dial)
 }
-
-// connectTLS makes a connection with TLS, for one of the protocols.
-func (p *place) connectTLS(ctx context.Context, protocols ...string) (net.Conn, error) {
-	c, err := p.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
-	settings := p.tls.Clone()
-	settings.NextProtos = protocols
-	secure := tls.Client(c, settings)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = c.Close()
-		return nil, &unshaken{err}
-	}
-	return secure, nil
-}
-
-// unshaken is an error of a TLS handshake: no request was sent.
-type unshaken struct{ cause error }
-
-// Error implements error.
-func (u *unshaken) Error() string { return "the TLS handshake failed: " + u.cause.Error() }
-
-// Unwrap gives the cause.
-func (u *unshaken) Unwrap() error { return u.cause }

@@ -102,6 +102,9 @@ func insecureRow(ports []string) string {
 	if len(ports) == 0 {
 		return ""
 	}
+	if len(ports) == 1 {
+		return ports[0] + " takes clients without certificates"
+	}
 	return strings.Join(ports, " and ") + " take clients without certificates"
 }
 

@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	if plan := os.Getenv(attackerEnv); plan != "" {
 		os.Exit(attack(plan))
 	}
+	if path := os.Getenv(localEnv); path != "" {
+		os.Exit(intrude(path))
+	}
 	testparallel.Waiting()
 	goleak.VerifyTestMain(m)
 }
