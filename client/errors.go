@@ -93,6 +93,7 @@ type failure struct {
 	problem *aweighv1.Problem // nil if the error did not come from a node
 	sent    bool              // the request may have reached the node
 	refused bool              // it certainly had no effect
+	foreign bool              // what answered is not a node's API
 	cause   error
 }
 
@@ -134,16 +135,17 @@ func translate(err error) error {
 		return f
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) { // it went away in the middle of an answer
+		f.foreign = true
 		f.kind, f.text = ErrUnreachable, "client: the node went away, or no node's API is at this address, or one with TLS (https://): "+f.text
 		return f
 	}
 	if strings.Contains(f.text, "http2: frame too large") || strings.Contains(f.text, "malformed HTTP") {
-		f.kind, f.refused = ErrUnreachable, true
+		f.kind, f.refused, f.foreign = ErrUnreachable, true, true
 		f.text = "client: no node's API is at this address, which answers with something else than HTTP/2; see api-listen of the node"
 		return f
 	}
 	if status := strange.FindString(f.text); status != "" && !connect.IsWireError(err) {
-		f.kind, f.refused = ErrUnreachable, true
+		f.kind, f.refused, f.foreign = ErrUnreachable, true, true
 		f.text = fmt.Sprintf("client: no node's API is at this address, which answers with HTTP %s; a node's port for clients of etcd is another one (api-listen, not etcd-listen)", status)
 		return f
 	}
@@ -166,6 +168,15 @@ func translate(err error) error {
 		}
 	}
 	return f
+}
+
+// named adds the address to an error of one at which no node's API is.
+func (e *endpoint) named(err error) error {
+	var f *failure
+	if errors.As(err, &f) && f.foreign {
+		return fmt.Errorf("%s: %w", e.address, err)
+	}
+	return err
 }
 
 // unknown reports whether a write that failed so may have been taken by the

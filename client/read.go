@@ -138,7 +138,7 @@ func (e *endpoint) watch(ctx context.Context, req *aweighv1.WatchRequest, each f
 		return stop
 	}
 	if err != nil && (ctx.Err() != nil || connect.CodeOf(err) != connect.CodeCanceled) {
-		return translate(err) // else the node stops
+		return e.named(translate(err)) // else the node stops
 	}
 	return fmt.Errorf("%w: the watch ended", ErrUnreachable)
 }

@@ -95,7 +95,7 @@ func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp],
 			err = again
 		}
 	}
-	return resp, undecided(err, once, taker)
+	return resp, undecided(taker.named(err), once, taker)
 }
 
 // patience is how long a node that broke off a write is waited for.

@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"errors"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -19,8 +21,7 @@ func (s *service) check(r proto.Message, t *scope.Txn) error {
 		return err
 	}
 	err := t.Check(lim)
-	switch err {
-	case nil, scope.ErrDuplicateKey, scope.ErrTooManyOps:
+	if err == nil || errors.Is(err, scope.ErrDuplicateKey) || errors.Is(err, scope.ErrTooManyOps) {
 		return err
 	}
 	return status.Error(codes.InvalidArgument, "aweigh: "+err.Error())

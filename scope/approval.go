@@ -89,7 +89,10 @@ func (a *Approval) String() string {
 	default:
 		s += fmt.Sprintf("at least %d/%d of the weight", a.Num, a.Den)
 	}
-	if a.Anchors > 0 {
+	switch {
+	case a.Anchors == 1:
+		s += ", 1 anchor"
+	case a.Anchors > 1:
 		s += fmt.Sprintf(", %d anchors", a.Anchors)
 	}
 	if !a.Sponsor.IsZero() {
@@ -151,7 +154,7 @@ func (a *Approval) check() error {
 	case a.Den == 0 || a.Den > maxApprovalDen || a.Num > a.Den:
 		return fmt.Errorf("%d/%d is not a share between 0 and 1 with a denominator up to %d", a.Num, a.Den, maxApprovalDen)
 	case a.Window < leastWindow || a.Window > mostWindow:
-		return fmt.Errorf("a window of %v, between %v and %v are taken", a.Window, leastWindow, mostWindow)
+		return fmt.Errorf("a window of %v; it is from %v to %v", a.Window, leastWindow, mostWindow)
 	case len(a.Approvers) > maxApprovers:
 		return fmt.Errorf("%d approvers, at most %d are taken", len(a.Approvers), maxApprovers)
 	}

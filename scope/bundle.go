@@ -178,7 +178,9 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 	ids := make([]aweigh.Hash, len(b.Mutations))
 	for i, raw := range b.Mutations {
 		m := &c.mutations[i]
-		if err := m.open(raw, lim); err != nil {
+		if err := m.open(raw, lim); err != nil && len(b.Mutations) == 1 {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		} else if err != nil {
 			return nil, fmt.Errorf("%w: mutation %d: %w", ErrInvalid, i, err)
 		}
 		if m.Author != author {

@@ -19,8 +19,8 @@ func (t *Txn) Check(lim Limits) error {
 	if err := c.txn(t, lim.TxnOps, 0); err != nil {
 		return err
 	}
-	if c.ops > maxTxnFactor*lim.TxnOps {
-		return ErrTooManyOps
+	if most := maxTxnFactor * lim.TxnOps; c.ops > most {
+		return fmt.Errorf("%w: %d with those of inner transactions, at most %d are taken (limits.txn_ops is %d)", ErrTooManyOps, c.ops, most, lim.TxnOps)
 	}
 	if err := t.checkReach(c.ops); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (c *txnCheck) txn(t *Txn, budget, depth int) error {
 	}
 	most := max(len(t.Compare), len(t.Success), len(t.Failure))
 	if most > budget {
-		return ErrTooManyOps
+		return fmt.Errorf("%w: %d, at most %d are taken here (limits.txn_ops is %d)", ErrTooManyOps, most, budget, c.lim.TxnOps)
 	}
 	c.ops += len(t.Compare) + len(t.Success) + len(t.Failure)
 	for i := range t.Compare {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,6 +72,10 @@ func (d *diskFS) Lock(name string) (io.Closer, error) {
 	}
 	return nil, fmt.Errorf("%w: held by %s; stop it or choose another directory (%w)", ErrLocked, who, err)
 }
+
+// Holder is the process that has the store of a directory open, 0 if none is known. Never ask about a store that this
+// process has open: see holder.
+func Holder(dir string) int { return holder(filepath.Join(dir, "LOCK")) }
 
 // open opens a file for writing, watched if it belongs to the log.
 func (d *diskFS) open(name string, open func() (vfs.File, error)) (vfs.File, error) {

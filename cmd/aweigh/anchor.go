@@ -104,14 +104,19 @@ func (a *app) anchorApply() *cobra.Command {
 				}
 			}
 		}
-		return s.Printer.Governed(g, r, fmt.Sprintf("next: at %s, and then at other anchors:  aweigh anchor admit %s", show.Line(who.Name), show.Word(g.Proposal.GetName())))
+		at := show.Line(who.Name) + ", and then at other anchors"
+		if g.Proposal.GetSponsored() {
+			at = "other anchors"
+		}
+		return s.Printer.Governed(g, r, fmt.Sprintf("next: at %s:  aweigh anchor admit %s%s", at, show.Word(g.Proposal.GetName()), s.flagIn()))
 	})
 }
 
 func (a *app) anchorAdmit() *cobra.Command {
 	c := &cobra.Command{
 		Use: "admit NAME", Short: "Approve an application", Args: cobra.ExactArgs(1),
-		Long: "Approves, with the key of the anchor that answers, that another becomes an anchor.\n" +
+		Long: "Approves, with the key of the anchor that answers, or with --here of all on this machine,\n" +
+			"that another becomes an anchor.\n" +
 			"NAME is that of the applicant, its ID, the decision's ID, or the start of one. The\n" +
 			"sponsor loses trust if the new anchor is ever proven to lie.",
 		Example: "  aweigh anchor admit vaasa",
@@ -121,7 +126,7 @@ func (a *app) anchorAdmit() *cobra.Command {
 
 // approving makes a command that approves an open decision of a kind.
 func (a *app) approving(c *cobra.Command, kind, next string) *cobra.Command {
-	once := onceFlags(c)
+	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -129,13 +134,16 @@ func (a *app) approving(c *cobra.Command, kind, next string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		x, err := proposalNamed(r, args[0], kind)
+		x, err := s.proposalNamed(r, args[0], kind)
 		if err != nil {
 			return s.closed(ctx, args[0], err)
 		}
 		d, err := decisionOf(x)
 		if err != nil {
 			return err
+		}
+		if *here {
+			return a.decideHere(ctx, s, d, once, "next: "+next+show.Word(args[0]))
 		}
 		return s.govern(ctx, r, d, once, "next: "+next+show.Word(args[0]))
 	})
@@ -170,7 +178,7 @@ func (s *session) flagIn() string {
 
 // proposalNamed finds an open decision of one of some kinds, by its ID, the ID or name of its
 // anchor, or the start of an ID.
-func proposalNamed(r *aweighv1.TrustResponse, text string, kinds ...string) (*aweighv1.Proposal, error) {
+func (s *session) proposalNamed(r *aweighv1.TrustResponse, text string, kinds ...string) (*aweighv1.Proposal, error) {
 	var found []*aweighv1.Proposal
 	starts := func(id []byte) bool {
 		return len(text) >= 4 && strings.HasPrefix(hex.EncodeToString(id), strings.ToLower(text))
@@ -184,9 +192,9 @@ func proposalNamed(r *aweighv1.TrustResponse, text string, kinds ...string) (*aw
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("%w: %d open decisions fit %q; give the ID of one, as \"aweigh anchor ls\" shows it", errUsage, len(found), text)
+		return nil, fmt.Errorf("%w: %d open decisions fit %q; give the ID of one, as \"aweigh anchor ls%s\" shows it", errUsage, len(found), text, s.flagIn())
 	}
-	return nil, fmt.Errorf("%w: no open decision (%s) fits %q; \"aweigh anchor ls\" lists them", errAbsent, strings.Join(kinds, " or "), text)
+	return nil, fmt.Errorf("%w: no open decision (%s) fits %q; \"aweigh anchor ls%s\" lists them", errAbsent, strings.Join(kinds, " or "), text, s.flagIn())
 }
 
 func (a *app) anchorRetire() *cobra.Command {

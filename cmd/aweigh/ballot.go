@@ -60,6 +60,8 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 				show.Line(r.Motion.Fate))
 		case r.Outcome == "repeated":
 			fmt.Fprintln(a.out, "the ballot is there already; nothing changed")
+		case r.Motion.Fate != "open": // a block has recorded it
+			fmt.Fprintln(a.out, "OK  the ballot is recorded")
 		default:
 			fmt.Fprintln(a.out, "OK  the ballot is kept, and counts once a block has recorded it")
 		}

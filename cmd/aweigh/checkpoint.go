@@ -66,6 +66,7 @@ func (a *app) checkpoint() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		defer s.waitsFor("a final block and the anchors' signatures, which take a quorum")()
 		head, err := s.head(ctx, id, older.Head.Size, !*keys)
 		if err == nil {
 			err = a.trusts.check(head.Ancestry.Root())

@@ -114,7 +114,7 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 		return nil, fmt.Errorf("%w: timeout is more than 0, not %s", errUsage, k.Duration("timeout"))
 	}
 	s := &session{
-		Printer: show.Printer{Out: a.out, Format: format}, told: a.err, timeout: k.Duration("timeout"),
+		Printer: show.Printer{Out: a.out, Format: format, Whole: !isTerminal(a.out)}, told: a.err, timeout: k.Duration("timeout"),
 		chosen: settings.Changed("output"), bounded: settings.Changed("timeout"),
 	}
 	addresses := k.Strings("api")
@@ -180,6 +180,14 @@ func clientFile() (string, error) {
 // limited is ctx with the time that an answer may take.
 func (s *session) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)
+}
+
+// tellAfter is after how long a command that prints nothing meanwhile reports what it waits for.
+const tellAfter = 2 * time.Second
+
+// waitsFor reports on standard error what a command waits for, if that takes long, until the caller calls stop.
+func (s *session) waitsFor(what string) (stop func() bool) {
+	return time.AfterFunc(tellAfter, func() { fmt.Fprintf(s.told, "aweigh: waiting for %s\n", what) }).Stop
 }
 
 // following is how long to follow a motion, whose window may be days: until it is

@@ -151,7 +151,8 @@ func (a *app) get() *cobra.Command {
 		Use: "get KEY", Short: "Read a key, or a range of keys", Args: cobra.ExactArgs(1),
 		Long: "Reads what was final before the command began. With --serializable one node answers\n" +
 			"alone, faster, even without a quorum, and maybe with something old.\n\n" +
-			"-o value ends each value with a line break; -o raw writes the bytes that were put, and no more.\n\n" + keyHelp,
+			"-o value ends each value with a line break; -o raw writes the bytes that were put, and no more.\n" +
+			"The table cuts values of more than 60 characters, and ends them with …; other outputs have all.\n\n" + keyHelp,
 		Example: "  aweigh get /greeting\n  aweigh get /greeting -o value\n  aweigh get /logo -o raw >logo.png\n  aweigh get / --prefix --limit 10\n" +
 			"  aweigh get /greeting --rev 2\n  aweigh get org@wikipedia.en/articles/42.v3",
 	}
@@ -230,8 +231,22 @@ func (s *session) compactedOf(ctx context.Context, key []byte, err error) error 
 	if len(x.Prefix) > 0 {
 		in = inScope(x)
 	}
+	return s.revisionsOf(ctx, in, err)
+}
+
+// revisionsOf adds to an error about a revision that cannot be read the oldest or the newest one of a scope.
+func (s *session) revisionsOf(ctx context.Context, in string, err error) error {
+	compacted, future := errors.Is(err, client.ErrCompacted), errors.Is(err, client.ErrFuture)
+	if !compacted && !future {
+		return err
+	}
 	r, readErr := s.Client.In(in).Status(ctx)
-	if readErr != nil || r.Compacted == 0 {
+	switch {
+	case readErr != nil:
+		return err
+	case future:
+		return fmt.Errorf("%w; the newest is %d", err, r.Header.GetRevision())
+	case r.Compacted == 0:
 		return err
 	}
 	return fmt.Errorf("%w; the oldest that can be read is %d", err, r.Compacted)
@@ -416,7 +431,7 @@ func (a *app) compact() *cobra.Command {
 			return s.futureOf(ctx, []byte("/"), err)
 		}
 		if err != nil {
-			return err
+			return s.revisionsOf(ctx, s.in, err)
 		}
 		if err := s.Printer.Compacted(resp, req.Revision); err != nil || s.in != "" {
 			return err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -54,6 +52,7 @@ func (a *app) history() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		defer s.waitsFor("a quorum, which confirms what is newest")()
 		key := name.Key()
 		if !name.Raw() {
 			r, err := a.resolve(ctx, s, key, 0, false)
@@ -103,6 +102,7 @@ func (a *app) why() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		defer s.waitsFor("a final block after the change, which takes a quorum")()
 		proof, err := s.Client.Prove(ctx, key)
 		if err != nil {
 			return err
@@ -126,7 +126,8 @@ func (a *app) verify() *cobra.Command {
 		Long: "Verifies a proof that --proof of \"aweigh why\", \"resolve\" or \"trust explain\" wrote,\n" +
 			"without any network, across all epochs since the genesis. Give the network's identity\n" +
 			"from a source that you trust: without it, the proof is only valid in the\n" +
-			"network that it names. For the newest roster see \"aweigh trust verify\".",
+			"network that it names. For the newest roster see \"aweigh trust verify\".\n\n" +
+			"FILE may be -, standard input.",
 		Example: "  aweigh verify greeting.proof --network 3f1a…\n  aweigh verify greeting.proof --network 3f1a… --trusted 12:9c56…",
 	}
 	network := c.Flags().String("network", "", "identity of the network, 64 hexadecimal digits")
@@ -143,12 +144,7 @@ func (a *app) verify() *cobra.Command {
 				return err
 			}
 		}
-		f, err := os.Open(args[0])
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		raw, err := io.ReadAll(io.LimitReader(f, scope.MaxProofBytes+1))
+		raw, err := a.read(args[0], scope.MaxProofBytes)
 		if err != nil {
 			return err
 		}

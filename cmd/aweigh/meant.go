@@ -30,6 +30,10 @@ var sameFlags = [][]string{
 func flagMeant(c *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
+		f := value.GetFlag()
+		if n, parseErr := strconv.ParseInt(value.GetValue(), 10, 64); parseErr == nil && f.Value.Type() == "uint64" && bounds[f.Name].least > n {
+			return fmt.Errorf("--%s is a number from %d on, not %d", f.Name, bounds[f.Name].least, n)
+		}
 		if plain := config.CheckText(value.GetFlag(), value.GetValue()); plain != nil {
 			return fmt.Errorf("--%w", plain)
 		}
@@ -83,6 +87,10 @@ func argumentsMeant(c *cobra.Command, text string) string {
 			return text + "\n\nDid you mean this?\n  help"
 		}
 	}
+	if name, ok := strings.CutPrefix(text, `unknown command "`); ok {
+		word, _, _ := strings.Cut(name, `"`)
+		text = beginningFirst(text, word)
+	}
 	if at := excluding.FindStringSubmatch(text); at != nil {
 		return "--" + strings.ReplaceAll(at[1], " ", " and --") + " exclude each other"
 	}
@@ -102,4 +110,23 @@ func given(n string) string {
 		return "1 is"
 	}
 	return n + " are"
+}
+
+// beginningFirst puts cobra's suggestions that begin with a word before those that are only like it.
+func beginningFirst(text, word string) string {
+	head, list, ok := strings.Cut(text, "Did you mean this?\n")
+	if !ok {
+		return text
+	}
+	lines := strings.Split(strings.TrimRight(list, "\n"), "\n")
+	slices.SortStableFunc(lines, func(a, b string) int {
+		at := func(s string) int {
+			if strings.HasPrefix(strings.TrimSpace(s), word) {
+				return 0
+			}
+			return 1
+		}
+		return at(a) - at(b)
+	})
+	return head + "Did you mean this?\n" + strings.Join(lines, "\n")
 }

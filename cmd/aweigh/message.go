@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/store"
 )
 
@@ -47,7 +49,13 @@ func forPeople(text string) string {
 
 // full reports whether a full disk is at fault, and the error does not say what to do.
 func full(err error) bool {
-	return (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, store.ErrNoRoom)
+	return (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, store.ErrNoRoom) && !ofOutput(err)
+}
+
+// ofOutput reports whether standard output could not be written.
+func ofOutput(err error) bool {
+	var file *fs.PathError
+	return errors.As(err, &file) && (file.Path == os.Stdout.Name() || file.Path == os.Stderr.Name())
 }
 
 // tooLong matches what a node says of a justification that is too long.
@@ -69,7 +77,7 @@ func about(c *cobra.Command, text string, err error) string {
 		text += "; give a shorter --valid-for (aweigh policy show has the limit)"
 	}
 	var syntax *alias.SyntaxError
-	if f := c.Flags().Lookup("raw"); f != nil && !f.Changed && errors.As(err, &syntax) {
+	if f := c.Flags().Lookup("raw"); f != nil && !f.Changed && errors.As(err, &syntax) && takenRaw(syntax.Input) {
 		text += "; --raw takes a key as it is"
 	}
 	switch f := c.Flags().Lookup("serializable"); {
@@ -91,10 +99,19 @@ func about(c *cobra.Command, text string, err error) string {
 	return text
 }
 
+// takenRaw reports whether a key is taken as it is.
+func takenRaw(key string) bool {
+	_, err := alias.FromKey([]byte(key))
+	return err == nil
+}
+
 // ofFile is the error of a file, without the system call.
 func ofFile(err *fs.PathError) string {
 	if errors.Is(err, syscall.EISDIR) {
 		return err.Path + ": it is a directory, not a file; name a file in it, or another"
+	}
+	if err.Path == os.Stdout.Name() {
+		return "standard output: " + err.Err.Error()
 	}
 	return err.Path + ": " + err.Err.Error()
 }
@@ -122,6 +139,9 @@ func message(err error) string {
 	}
 	if file != nil && errors.Is(err, fs.ErrPermission) {
 		text += "; run this as the user that the files belong to, or give them to this one"
+	}
+	if errors.Is(err, machine.ErrOtherNetwork) {
+		text += ": its store and its genesis.cbor belong together; look at --data-dir, and at what was copied into it"
 	}
 	var g *client.Gone
 	if errors.As(err, &g) {

@@ -318,7 +318,7 @@ func (a *app) motionExport() *cobra.Command {
 				Motion string `json:"motion"`
 			}{*write, len(p.Encode()), hex.EncodeToString(r.Motion.Id)})
 		}
-		fmt.Fprintf(a.err, "%s: %d bytes; next, on any machine:  aweigh ballot inspect %s --network …\n", show.Line(*write), len(p.Encode()), show.Word(*write))
+		fmt.Fprintf(a.err, "%s: %s; next, on any machine:  aweigh ballot inspect %s --network …\n", show.Line(*write), show.Count(len(p.Encode()), "byte"), show.Word(*write))
 		return nil
 	})
 }

@@ -18,7 +18,8 @@ var bounds = map[string]struct{ least, most int64 }{
 	"nodes":        {1, devnet.MaxNodes},
 	"epoch-blocks": {1, 0}, "probation": {0, 1<<31 - 1},
 	"clients": {1, 0}, "connections": {1, 0}, "keys": {1, 0}, "key-size": {1, 1024}, "value-size": {0, 0}, "total": {1, 0},
-	"rate": {0, 0},
+	"rate":  {0, 0},
+	"seeds": {1, 0}, "jobs": {1, 0},
 }
 
 // checkNumbers refuses numbers that make no sense, of the flags that were given.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +14,25 @@ import (
 func outputFlag(c *cobra.Command) *string {
 	output := c.Flags().StringP("output", "o", "table", "table or json")
 	choices(c, "output", "table", "json")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		text := os.Getenv(outputVariable)
+		if text == "" || c.Flags().Changed("output") {
+			return nil
+		}
+		f, err := show.ParseFormat(text)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", errUsage, outputVariable, err)
+		}
+		if !f.OfValues() { // which this command does not have
+			*output = string(f)
+		}
+		return nil
+	}
 	return output
 }
+
+// outputVariable has the format of all commands that are not told one.
+const outputVariable = "AWEIGH_OUTPUT"
 
 // choices registers a flag's values for the shell's completion.
 func choices(c *cobra.Command, flag string, values ...string) {

@@ -44,13 +44,14 @@ func (a *app) policyShow() *cobra.Command {
 		}
 		if s.Format == show.JSON {
 			return s.Printer.JSON(struct {
+				Header any               `json:"header"`
 				Node   string            `json:"node"`
 				Exact  bool              `json:"linearizable"`
 				Policy string            `json:"policy"`
 				Mode   string            `json:"mode"`
 				Epoch  uint64            `json:"epoch"`
 				Fields map[string]string `json:"fields"`
-			}{r.Header.GetNode(), r.Header.GetLinearizable(), p.Hash().String(), p.Rules.Mode.String(), r.Header.GetEpoch(), policytext.Fields(p)})
+			}{show.Header(r.Header), r.Header.GetNode(), r.Header.GetLinearizable(), p.Hash().String(), p.Rules.Mode.String(), r.Header.GetEpoch(), policytext.Fields(p)})
 		}
 		of := ""
 		if s.in != "" {
@@ -97,7 +98,7 @@ func (a *app) policyDiff() *cobra.Command {
 			if _, isID := motionID(args[0]); isID != nil {
 				return err
 			}
-			x, err := proposalNamed(r, args[0], "policy")
+			x, err := s.proposalNamed(r, args[0], "policy")
 			if err != nil {
 				return err
 			}
@@ -152,7 +153,7 @@ func policyOf(x *aweighv1.Proposal) (p scope.Policy, err error) {
 func (a *app) policySet() *cobra.Command {
 	c := &cobra.Command{
 		Use: "set [SCOPE|FILE]", Short: "Propose or approve a policy", Args: cobra.MaximumNArgs(1),
-		Long: "Proposes, with the key of the anchor that answers, the policy of a FILE as \"aweigh\n" +
+		Long: "Proposes, with the key of the anchor that answers, or with --here of all on this machine, the policy of a FILE as \"aweigh\n" +
 			"policy show\" writes it, or approves it if it is proposed already. It prints what would\n" +
 			"follow; \"aweigh policy diff\" prints the same and proposes nothing.\n\n" +
 			"SCOPE is /, the root, and need not be given; for others there is --scope.\n\n" +
@@ -163,7 +164,7 @@ func (a *app) policySet() *cobra.Command {
 			"  aweigh policy set --no-approve /secrets/",
 	}
 	approvals := approvalFlags(c)
-	once := onceFlags(c)
+	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -186,7 +187,7 @@ func (a *app) policySet() *cobra.Command {
 		if err := a.warnElsewhere(ctx, s, r, old, p); err != nil {
 			return err
 		}
-		return a.setPolicy(ctx, s, r, old, p, once, false)
+		return a.setPolicy(ctx, s, r, old, p, once, *here)
 	})
 }
 
@@ -264,7 +265,7 @@ func (a *app) policyApprove() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		x, err := proposalNamed(r, args[0], "policy")
+		x, err := s.proposalNamed(r, args[0], "policy")
 		if err != nil {
 			return s.closed(ctx, args[0], err)
 		}

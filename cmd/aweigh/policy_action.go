@@ -55,7 +55,7 @@ func (a *app) policyActionSet() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("remove", "class")
 	c.MarkFlagsMutuallyExclusive("remove", "when")
 	c.MarkFlagsOneRequired("remove", "class")
-	once := onceFlags(c)
+	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		rule := action.Rule{Verb: args[0], When: *when}
 		if !*remove {
@@ -85,7 +85,7 @@ func (a *app) policyActionSet() *cobra.Command {
 		if err := p.Check(); err != nil {
 			return fmt.Errorf("%w: %w", policytext.ErrSyntax, err)
 		}
-		return a.setPolicy(ctx, s, r, old, p, once, false)
+		return a.setPolicy(ctx, s, r, old, p, once, *here)
 	})
 }
 

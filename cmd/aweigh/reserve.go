@@ -32,9 +32,14 @@ func reserveNew(path string) (*reserved, error) {
 		return nil, fmt.Errorf("%w: - is not a file: name one, or /dev/stdout", errUsage)
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is there already, and not overwritten: name another file", path)
+		return nil, occupied(path)
 	}
 	return reserve(path)
+}
+
+// occupied is the error of a file that is there and must not be.
+func occupied(path string) error {
+	return fmt.Errorf("%s is there already, and not overwritten: name another file", path)
 }
 
 // apart refuses a file that is named for two purposes: one would overwrite the

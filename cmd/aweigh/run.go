@@ -110,6 +110,9 @@ func (a *app) devnet() *cobra.Command {
 				return daemon.Taken("etcd-listen", *etcd, err)
 			}
 		}
+		if err := n.Free(); err != nil {
+			return err
+		}
 		var ready atomic.Bool
 		run := func(ctx context.Context) error { return n.Run(ctx, version(), log) }
 		if *processes {
@@ -260,7 +263,7 @@ func nodeFlags(listen ...string) *pflag.FlagSet {
 	f.StringSlice("listen", listen, "multiaddrs for other nodes")
 	f.StringSlice("announce", nil, "multiaddrs that other nodes get instead, behind NAT")
 	f.StringSlice("bootstrap", nil, "multiaddrs of nodes to ask first, ending in /p2p/ID")
-	f.Bool("relay", false, "carry connections to nodes of this network that cannot be dialled")
+	f.Bool("relay", false, "carry connections to nodes of this network that cannot be dialed")
 	f.StringSlice("relays", nil, "multiaddrs of nodes with --relay through which others reach this one, ending in /p2p/ID")
 	f.String("trusted", "", "a recent roster, EPOCH:HASH, as \"aweigh trust verify\" prints it at a node that you trust: a history by another\nis refused, and nothing is served before")
 	f.StringSlice("follow", nil, "prefixes: of the scopes below and above them the node keeps the state, and of those that it\nanchors; others it asks. none: of no other (default: of all)")

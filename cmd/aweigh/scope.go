@@ -412,7 +412,7 @@ func (a *app) scopeApprove() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		x, err := proposalNamed(r, args[0], "delegate", "revoke")
+		x, err := s.proposalNamed(r, args[0], "delegate", "revoke")
 		if err != nil {
 			return s.closed(ctx, args[0], err)
 		}

@@ -145,6 +145,7 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	var found, above *aweighv1.Scope // that has decided
+	var until time.Time              // when its anchors' statements are waited for no more
 	for {
 		all, err := s.Client.Scopes(ctx)
 		if err != nil && found == nil {
@@ -155,7 +156,11 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 				found, above = x, parentOf(all, x)
 			}
 		}
-		if found != nil && (err != nil || !found.Held || found.FailuresLeft >= 0) {
+		decides := found != nil && (err != nil || !found.Held || found.FailuresLeft >= 0)
+		if decides && until.IsZero() {
+			until = time.Now().Add(statementsWithin)
+		}
+		if decides && (err != nil || !found.Held || s.heardAll(ctx, found) || time.Now().After(until)) {
 			return s.Printer.Scope(found, above)
 		}
 		select {
@@ -167,4 +172,14 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 			return fmt.Errorf("the scope has decided nothing yet: %w; \"aweigh anchor ls\" shows what its approval still takes, \"aweigh scope ls\" whether its anchors are reachable", ctx.Err())
 		}
 	}
+}
+
+// statementsWithin is how long the anchors of a new scope may take to report that they sign.
+const statementsWithin = 5 * time.Second
+
+// heardAll reports whether all anchors of a scope have reported that they sign: until then fewer may fail than there
+// are to spare.
+func (s *session) heardAll(ctx context.Context, x *aweighv1.Scope) bool {
+	r, err := s.Client.In(inScope(x)).Status(ctx)
+	return err == nil && !slices.ContainsFunc(r.Anchors, func(a *aweighv1.Anchor) bool { return !a.Reachable && !a.Self })
 }

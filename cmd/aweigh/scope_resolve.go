@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -91,7 +92,10 @@ func (a *app) resolveCommand() *cobra.Command {
 		if err := s.Printer.Way(found); err != nil {
 			return err
 		}
+		denied := slices.ContainsFunc(found.Said, func(x *aweighv1.Said) bool { return !x.Allowed })
 		switch r := found.Answer; {
+		case missing != nil && denied:
+			return fmt.Errorf("%w: the verb %s; and it names nothing: %w", client.ErrDenied, found.Verb, missing)
 		case missing != nil:
 			return missing
 		case !r.Claims:
@@ -101,10 +105,8 @@ func (a *app) resolveCommand() *cobra.Command {
 				return err
 			}
 		}
-		for _, x := range found.Said {
-			if !x.Allowed {
-				return errQuiet{client.ErrDenied}
-			}
+		if denied {
+			return errQuiet{client.ErrDenied}
 		}
 		return nil
 	})

@@ -51,6 +51,9 @@ func (a *app) usersDisable() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		if r, err := s.Client.Users(ctx); err == nil && !r.Enabled && !c.Flags().Changed("nonce") {
+			return fmt.Errorf("%w: users are disabled already", errState)
+		}
 		if _, err := s.Client.DisableUsers(ctx, o); err != nil {
 			return err
 		}

@@ -116,6 +116,9 @@ func readSome(name string) ([]byte, error) {
 // writeNew writes a file that must not be there.
 func writeNew(name string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return occupied(name)
+	}
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (a *app) watch() *cobra.Command {
 		if *signals {
 			err = w.signals(ctx, req)
 		} else {
-			err = w.changes(ctx, req)
+			err = s.futureOf(ctx, req.Key, w.changes(ctx, req))
 		}
 		return w.ended(ctx, err)
 	}))

@@ -130,6 +130,10 @@ func (k Maker) into(to string, m Manifest, fill func(*writer) error) (_ Manifest
 		return m, fmt.Errorf("backup: %w: remove it if an interrupted backup left it", err)
 	}
 	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			path.Path = to // as people named it
+		}
 		return m, fmt.Errorf("backup: %w", err)
 	}
 	defer func() {

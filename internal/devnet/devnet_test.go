@@ -74,6 +74,25 @@ func TestOtherDirectoriesAreRefused(t *testing.T) {
 	}
 }
 
+// TestNodesOfOtherProcessesAreNoticed: such a node would answer in the place of the one that is to start.
+func TestNodesOfOtherProcessesAreNoticed(t *testing.T) {
+	n, err := Make(t.TempDir(), 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Free(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", n.Nodes[1].API)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := n.Free(); !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), "node2") {
+		t.Errorf("the API of node2 is served already: %v", err)
+	}
+}
+
 func TestEtcdIsServedElsewhereWhereItsPortIsTaken(t *testing.T) {
 	n, err := Make(t.TempDir(), 2, 0)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/quorum"
 )
@@ -109,7 +110,7 @@ func (e *exam) checkHeight() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			e.fail("height", fmt.Sprintf("%d, and does not move in %s, although others are ahead, or writes wait: %d", height, moveTime, now.Waiting),
+			e.fail("height", fmt.Sprintf("%d, and does not move in %s, although %s", height, moveTime, still(now)),
 				"see the other findings; the log with --log-level debug shows every view")
 			return
 		}
@@ -117,4 +118,15 @@ func (e *exam) checkHeight() {
 			now = again
 		}
 	}
+}
+
+// still is what should make the height of a node grow.
+func still(s *aweighv1.StatusResponse) string {
+	if s.Waiting == 0 {
+		return "others are ahead"
+	}
+	if s.Waiting == 1 {
+		return "1 write waits"
+	}
+	return fmt.Sprintf("%d writes wait", s.Waiting)
 }

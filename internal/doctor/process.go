@@ -3,7 +3,9 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -163,7 +165,10 @@ func (e *exam) shared(d home.Dir) string {
 
 // lastRan reports when the node last wrote, as far as its files tell.
 func (e *exam) lastRan() string {
-	t := e.newest()
+	t, err := e.newest()
+	if errors.Is(err, fs.ErrPermission) {
+		return "; this user may not see when it last ran"
+	}
 	if t.IsZero() {
 		return "; it has not run here yet"
 	}
@@ -171,15 +176,15 @@ func (e *exam) lastRan() string {
 }
 
 // newest is when a file of the store was last written.
-func (e *exam) newest() (newest time.Time) {
+func (e *exam) newest() (newest time.Time, err error) {
 	files, err := os.ReadDir(e.Dir.Store())
 	if err != nil {
-		return newest
+		return newest, err
 	}
 	for _, f := range files {
 		if info, err := f.Info(); err == nil && f.Name() != "LOCK" && info.ModTime().After(newest) {
 			newest = info.ModTime()
 		}
 	}
-	return newest
+	return newest, nil
 }

@@ -112,6 +112,9 @@ func (e *exam) checkStore() {
 	}
 	s, err := store.OpenPebble(e.Dir.Store(), store.Options{ReadOnly: true})
 	switch {
+	case errors.Is(err, fs.ErrPermission):
+		e.say("store", NotChecked, err.Error(), "run this as the user that the files belong to")
+		return
 	case errors.Is(err, store.ErrFormat):
 		e.fail("store", err.Error(), "run the version that wrote it")
 		return

@@ -97,7 +97,7 @@ func contentLines(content []byte) []string {
 	case len(content) == 0:
 		return []string{"(empty)"}
 	case !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0:
-		return []string{fmt.Sprintf("(%d bytes that are not text, SHA-256 %x)", len(content), sha256.Sum256(content))}
+		return []string{fmt.Sprintf("(%s that are not text, SHA-256 %x)", Count(len(content), "byte"), sha256.Sum256(content))}
 	}
 	text, ended := strings.CutSuffix(string(content), "\n")
 	lines := strings.Split(text, "\n")

@@ -131,7 +131,7 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 	}
 	rows := [][]string{{"ANCHOR", "ID", "STANDING", "WEIGHT", "PEER"}}
 	for _, a := range r.Anchors {
-		name := brief(a.Name)
+		name := p.fit(a.Name, mostName, shortened)
 		if a.Self {
 			name += " *"
 		}
@@ -151,15 +151,15 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 		if len(x.Approvals) > 0 {
 			who := make([]string, len(x.Approvals))
 			for i, a := range x.Approvals {
-				who[i] = brief(nameOf(names, a))
+				who[i] = p.fit(nameOf(names, a), mostName, shortened)
 			}
-			by = cut(strings.Join(who, ", "), 38)
+			by = p.fit(strings.Join(who, ", "), 38, cut)
 		}
 		lapses := minute(x.LapsesNs)
 		if x.Carried > 0 {
 			lapses = "-"
 		}
-		rows = append(rows, []string{short(x.Id), orNone(short(x.Motion)), shortened(about(x, names), 38), by, fmt.Sprintf("%d of %d", x.Weight, x.Needed), listed(x, names), lapses})
+		rows = append(rows, []string{short(x.Id), orNone(short(x.Motion)), p.fit(about(x, names), 38, shortened), by, fmt.Sprintf("%d of %d", x.Weight, x.Needed), p.fit(listed(x, names), 23, cut), lapses})
 	}
 	if err := p.table(rows...); err != nil {
 		return err
@@ -173,7 +173,7 @@ func listed(x *aweighv1.Proposal, names map[string]string) string {
 	if x.Fate == "carried" {
 		return fmt.Sprintf("carried in block %d", x.Carried)
 	}
-	return cut(strings.Replace(Missing(x, names), "needs the approval of ", "needs ", 1), 23)
+	return strings.Replace(Missing(x, names), "needs the approval of ", "needs ", 1)
 }
 
 // Governed writes the outcome of a decision; next is the next step, if it is

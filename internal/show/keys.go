@@ -62,14 +62,14 @@ func (p Printer) Delete(r *aweighv1.DeleteResponse) error {
 }
 
 type rangeJSON struct {
-	Header header      `json:"header"`
+	Header *header     `json:"header,omitempty"` // missing within another answer
 	Kvs    []*keyValue `json:"kvs"`
 	Count  int64       `json:"count"`
 	More   bool        `json:"more"`
 }
 
 func rangeOf(r *aweighv1.RangeResponse) rangeJSON {
-	return rangeJSON{headerJSON(r.Header), kvsJSON(r.Kvs), r.Count, r.More}
+	return rangeJSON{headerOf(r.Header), kvsJSON(r.Kvs), r.Count, r.More}
 }
 
 // Range writes the answer to a range. A single key asked for shows in full.
@@ -190,14 +190,14 @@ type opJSON struct {
 }
 
 type txnJSON struct {
-	Header    header   `json:"header"`
+	Header    *header  `json:"header,omitempty"` // missing within another answer
 	Succeeded bool     `json:"succeeded"`
 	Responses []opJSON `json:"responses"`
 	Repeated  bool     `json:"repeated,omitempty"` // answered from the record, without responses
 }
 
 func txnOf(r *aweighv1.TxnResponse) *txnJSON {
-	out := &txnJSON{headerJSON(r.Header), r.Succeeded, []opJSON{}, r.Repeated}
+	out := &txnJSON{headerOf(r.Header), r.Succeeded, []opJSON{}, r.Repeated}
 	for _, op := range r.Responses {
 		switch op := op.Response.(type) {
 		case *aweighv1.OpResponse_Range:

@@ -231,12 +231,12 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	if err := p.table(rows...); err != nil {
 		return err
 	}
-	of := ""
+	by := Count(len(signed.Signers), "anchor")
 	if r.Under.Number == signed.Epoch {
-		of = fmt.Sprintf(" of %d", r.Under.Roster.Weights.Len())
+		by = fmt.Sprintf("%d of %s", len(signed.Signers), Count(r.Under.Roster.Weights.Len(), "anchor"))
 	}
-	_, err := fmt.Fprintf(p.Out, "\n%d%s anchors with weight %d of %d in epoch %d; the rule then (%s, %s) asks for %d\n",
-		len(signed.Signers), of, signed.Weight, signed.Total, signed.Epoch, rules.Mode, ruleWords(rule),
+	_, err := fmt.Fprintf(p.Out, "\n%s with weight %d of %d in epoch %d; the rule then (%s, %s) asks for %d\n",
+		by, signed.Weight, signed.Total, signed.Epoch, rules.Mode, ruleWords(rule),
 		rule.Threshold(signed.Total))
 	if err == nil && r.Approved != nil {
 		err = p.approvals(r.Approved)

@@ -178,7 +178,8 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 		case m.ApprovedHeight > 0:
 			ends = "at its turn"
 		}
-		row := []string{short(m.Id), aboutMotion(shortened(m.Subject, 38), m.Decision), brief(authorOf(m)), cut(stateOf(m), 22), bar(m, 6), ends}
+		row := []string{short(m.Id), aboutMotion(p.fit(m.Subject, 38, shortened), m.Decision),
+			p.fit(authorOf(m), mostName, shortened), p.fit(stateOf(m), 22, cut), bar(m, 6), ends}
 		if several {
 			row = slices.Insert(row, 1, MotionScope(m))
 		}

@@ -41,7 +41,7 @@ func (p Printer) Resolved(r *aweighv1.ResolveResponse) error {
 		return p.JSON(struct {
 			rangeJSON
 			Object object `json:"object"`
-		}{rangeJSON{headerJSON(r.Header), kvsJSON(kvs), 1, false}, object{r.Number, r.Newest, r.Claims, movedOf(r.Moved)}})
+		}{rangeJSON{headerOf(r.Header), kvsJSON(kvs), 1, false}, object{r.Number, r.Newest, r.Claims, movedOf(r.Moved)}})
 	case Value, Raw:
 		return p.values(kvs)
 	}

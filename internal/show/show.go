@@ -46,6 +46,15 @@ func (f Format) OfValues() bool { return f == Value || f == Raw }
 type Printer struct {
 	Out    io.Writer
 	Format Format
+	Whole  bool // cells of lists are not shortened: the output is no terminal
+}
+
+// fit is a cell of a list, shortened by how if that is needed.
+func (p Printer) fit(s string, most int, how func(string, int) string) string {
+	if p.Whole {
+		return s
+	}
+	return how(s, most)
 }
 
 // JSON writes v as indented JSON, or on one line for streams.
@@ -65,7 +74,8 @@ func (p Printer) line(v any) error {
 
 // table writes rows of cells under a head.
 func (p Printer) table(rows ...[]string) error {
-	w := tabwriter.NewWriter(p.Out, 0, 8, 2, ' ', 0)
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	for _, r := range rows {
 		for i, c := range r {
 			if i > 0 {
@@ -75,7 +85,15 @@ func (p Printer) table(rows ...[]string) error {
 		}
 		fmt.Fprintln(w)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := io.WriteString(p.Out, strings.TrimRight(line, " \n")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Key is a key as people write it.
@@ -155,6 +173,18 @@ func headerJSON(h *aweighv1.Header) header {
 	}
 }
 
+// Header is the JSON form of where an answer stands, for answers that this package does not write.
+func Header(h *aweighv1.Header) any { return headerJSON(h) }
+
+// headerOf is headerJSON for an answer that may be within another, whose header it then goes by.
+func headerOf(h *aweighv1.Header) *header {
+	if len(h.GetNetwork()) == 0 {
+		return nil
+	}
+	out := headerJSON(h)
+	return &out
+}
+
 // Line is text from others for one line of a terminal: in quotes, as in Go, if
 // anything in it does not print, so that it can neither move the cursor nor pass
 // for another line.
@@ -184,7 +214,7 @@ func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 func text(value []byte) string {
 	const most = 60
 	if !utf8.Valid(value) {
-		return fmt.Sprintf("(%d bytes)", len(value))
+		return "(" + Count(len(value), "byte") + ")"
 	}
 	s := fmt.Sprintf("%q", value)
 	if printable := s[1 : len(s)-1]; printable == string(value) {

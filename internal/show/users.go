@@ -62,6 +62,9 @@ func (p Printer) Users(r *aweighv1.UsersResponse) error {
 		}
 		for _, x := range r.Roles {
 			j := roleJSON{Name: x.Name, Permissions: []permissionJSON{}}
+			if x.Name == "root" { // by its name alone
+				j.Permissions = append(j.Permissions, permissionJSON{"read and write", "all"})
+			}
 			for _, g := range x.Permissions {
 				j.Permissions = append(j.Permissions, permissionJSON{may(g), rangeText(g.Key, g.RangeEnd)})
 			}

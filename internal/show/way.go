@@ -55,7 +55,7 @@ type resolvedJSON struct {
 	Number  int64       `json:"version,omitempty"`
 	Bytes   int         `json:"bytes"`
 	Claims  bool        `json:"claims"`
-	AgeMS   *int64      `json:"age_ms,omitempty"` // of the scope's last block that the node had, if it answered alone
+	AgeNs   *int64      `json:"age_ns,omitempty"` // of the scope's last block that the node had, if it answered alone
 	Network string      `json:"network,omitempty"`
 	Pinned  bool        `json:"pinned,omitempty"` // Network is known from elsewhere than the proof
 	Header  *header     `json:"header,omitempty"`
@@ -88,7 +88,7 @@ func (p Printer) Way(w Way) error {
 	if string(r.Key) != string(w.Key) {
 		under = ", as " + Key(r.Key)
 	}
-	fmt.Fprintf(p.Out, "\n%s names %s%s, version %d, %d bytes, as of revision %d", Key(w.Key), r.Uid, under, r.Number, len(r.Kv.GetValue()), r.Header.GetRevision())
+	fmt.Fprintf(p.Out, "\n%s names %s%s, version %d, %s, as of revision %d", Key(w.Key), r.Uid, under, r.Number, Count(len(r.Kv.GetValue()), "byte"), r.Header.GetRevision())
 	if age, alone := w.age(); alone && w.Scopes[len(w.Scopes)-1].Held {
 		fmt.Fprintf(p.Out, "; the node answered alone, and the scope's last block that it has is %s old", age.Round(time.Millisecond))
 	} else if alone {
@@ -174,8 +174,8 @@ func (w *Way) json() resolvedJSON {
 		out.Under = Key(r.Key)
 	}
 	if age, alone := w.age(); alone {
-		ms := age.Milliseconds()
-		out.AgeMS = &ms
+		ns := age.Nanoseconds()
+		out.AgeNs = &ns
 	}
 	if len(w.Visits) > 0 {
 		out.Network, out.Pinned = w.Network.String(), w.Pinned
