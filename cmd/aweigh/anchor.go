@@ -23,7 +23,7 @@ func (a *app) anchor() *cobra.Command {
 		Use: "anchor", Short: "Admit, retire and evict anchors", Args: cobra.NoArgs,
 		Long: "Changes the anchors of a scope. A decision is carried once anchors whose weight finalizes have\n" +
 			"approved it, and takes effect with the next epoch. Each anchor approves at its own\n" +
-			"node, which signs with the anchor's key; only callers on that machine are answered.\n\n" +
+			"node, which signs with the anchor's key for its own user and for clients that api-admins names.\n\n" +
 			"A decision that is not carried within 7 days lapses.",
 		Example: "  aweigh anchor apply --sponsor oslo      # at the node that wants to be an anchor\n" +
 			"  aweigh anchor ls                        # anywhere\n" +

@@ -16,6 +16,7 @@ import (
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/replay"
 	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/internal/socket"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -118,6 +119,7 @@ var codes = []struct {
 	{founding.ErrAnchors, exitUsage},
 	{founding.ErrGenesis, exitUsage},
 	{home.ErrNone, exitUsage},
+	{socket.ErrLong, exitUsage},
 	{policytext.ErrSyntax, exitUsage},
 	{scope.ErrProof, exitUnverified},
 	{votes.ErrMalformed, exitUnverified},

@@ -217,7 +217,11 @@ func (a *app) join() *cobra.Command {
 			return nil
 		}
 		return a.runNode(cmd.Context(), dir, s, true, func(d *daemon.Daemon) {
-			fmt.Fprintf(a.out, "api      %s\n", d.Socket())
+			for _, address := range []string{d.Socket(), d.API()} {
+				if address != "" {
+					fmt.Fprintf(a.out, "api      %s\n", address)
+				}
+			}
 			go a.progress(cmd.Context(), d.Node)
 		})
 	}
