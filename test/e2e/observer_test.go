@@ -13,10 +13,11 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/scope"
 )
 
-// TestObserverFollows: a node that nobody admitted joins with an invite, gets
-// all that was written, follows, reads and passes writes on.
+// TestObserverFollows: a node that is no anchor joins with an invite, gets
+// all that was written, follows, reads, and passes writes on once the policy lists it.
 func TestObserverFollows(t *testing.T) {
 	t.Parallel()
 	const writes = 3000
@@ -101,6 +102,26 @@ func TestObserverFollows(t *testing.T) {
 		}
 	})
 	t.Run("passes writes on", func(t *testing.T) {
+		if _, err := c.Put(within(t, 10*time.Second), putOf("/from-observer", "0")); !errors.Is(err, client.ErrDenied) {
+			t.Errorf("a write of a node that the policy does not list: %v", err)
+		}
+		key, ok := scope.PeerKey(s.Peer)
+		if !ok {
+			t.Fatalf("peer %q", s.Peer)
+		}
+		out := n.must("auth", "grant", "observer", "--key", key.String(), "--prefix", "/from-observer", "--api", n.nodes[0].api)
+		approve := regexp.MustCompile(`aweigh policy approve ([0-9a-f]{8})`).FindStringSubmatch(out)
+		if approve == nil {
+			t.Fatalf("the grant does not say how to approve it:\n%s", out)
+		}
+		for _, x := range n.nodes[1:3] {
+			n.must("policy", "approve", approve[1], "--api", x.api)
+		}
+		n.must("put", "/step", "1", "--api", n.nodes[0].api) // a block after the one that ends the epoch
+		until(t, 20*time.Second, "the observer may write", func(ctx context.Context) error {
+			_, err := c.Put(ctx, putOf("/from-observer", "0"))
+			return err
+		})
 		put, err := c.Put(within(t, 10*time.Second), putOf("/from-observer", "1"))
 		if err != nil {
 			t.Fatal(err)
