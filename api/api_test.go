@@ -75,7 +75,7 @@ func newNode(t *testing.T, policy scope.Policy) (*node.Node, *store.Pebble) {
 func newWorldUnder(t *testing.T, policy scope.Policy) *world {
 	t.Helper()
 	n, disk := newNode(t, policy)
-	s, err := api.Listen("127.0.0.1:0", false, n, nil)
+	s, err := api.Listen("127.0.0.1:0", api.Config{Node: n})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,19 +353,14 @@ func TestPlainJSONWorks(t *testing.T) {
 	}
 }
 
-func TestStrangersCannotReachTheAPIByMistake(t *testing.T) {
-	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:1", "example.org:1"} {
-		if s, err := api.Listen(address, false, nil, nil); !errors.Is(err, api.ErrOpen) {
-			t.Errorf("%s: %v, %v", address, s, err)
-		}
-	}
+func TestAddressesOfTheAPIAreChecked(t *testing.T) {
 	for _, address := range []string{"nonsense", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1"} {
-		if s, err := api.Listen(address, true, nil, nil); !errors.Is(err, api.ErrAddress) {
+		if s, err := api.Listen(address, api.Config{}); !errors.Is(err, api.ErrAddress) {
 			t.Errorf("%s: %v, %v", address, s, err)
 		}
 	}
 	n, disk := newNode(t, scope.OpenPolicy(quorum.BFT))
-	s, err := api.Listen("0.0.0.0:0", true, n, nil)
+	s, err := api.Listen("0.0.0.0:0", api.Config{Node: n})
 	if err != nil {
 		t.Fatal(err)
 	}

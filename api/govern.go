@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 
 	"connectrpc.com/connect"
 
@@ -24,23 +22,9 @@ type Governing interface {
 	Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once node.Once) (scope.Decision, machine.Receipt, error)
 }
 
-// errAfar refuses requests from other machines that need an anchor's key.
-var errAfar = errors.New("api: decisions are signed with the anchor's own key, so they are taken from its own machine only, by a loopback address")
-
-// near makes sure that a caller is on this machine.
-func near(caller string) error {
-	host, _, err := net.SplitHostPort(caller)
-	if err == nil {
-		if a, err := netip.ParseAddr(host); err == nil && a.Unmap().IsLoopback() {
-			return nil
-		}
-	}
-	return detailed(connect.CodePermissionDenied, errAfar, &aweighv1.Problem{Reason: Invalid})
-}
-
 // Govern implements aweighv1connect.NodeHandler.
 func (s *service) Govern(ctx context.Context, req *connect.Request[aweighv1.GovernRequest]) (*connect.Response[aweighv1.GovernResponse], error) {
-	if err := near(req.Peer().Addr); err != nil {
+	if err := near(ctx); err != nil {
 		return nil, err
 	}
 	var d scope.Decision
@@ -55,7 +39,7 @@ func (s *service) Govern(ctx context.Context, req *connect.Request[aweighv1.Gove
 
 // Apply implements aweighv1connect.NodeHandler.
 func (s *service) Apply(ctx context.Context, req *connect.Request[aweighv1.ApplyRequest]) (*connect.Response[aweighv1.GovernResponse], error) {
-	if err := near(req.Peer().Addr); err != nil {
+	if err := near(ctx); err != nil {
 		return nil, err
 	}
 	sponsor, err := anchorOf(req.Msg.Sponsor)

@@ -50,6 +50,7 @@ type Part interface {
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
 	Overview() node.Overview
+	Authors() []scope.Author
 	LostBelow() [][]byte
 	CatchingUp() bool
 	Invite() node.Invite
@@ -73,7 +74,7 @@ const (
 // routes serves the API, and metrics if there are any.
 func routes(s *service, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	h := &scoped{of: s.node, root: handler(s), wrong: connect.NewErrorWriter(), parts: make(map[aweigh.ScopeID]http.Handler)}
+	h := &scoped{of: s.node, root: handler(s), wrong: connect.NewErrorWriter(), open: s.open, parts: make(map[aweigh.ScopeID]http.Handler)}
 	mux.Handle("/"+aweighv1connect.NodeName+"/", h)
 	mux.Handle("GET /livez", Live(s.at))
 	mux.Handle("GET /readyz", Ready(s.at, s.node))
@@ -100,6 +101,7 @@ type service struct {
 	id      []byte // network
 	scope   aweigh.ScopeID
 	names   map[aweigh.Hash]string // of the anchors and their nodes, as authors
+	open    []string               // ports of the node that take clients without certificates
 	reading chan struct{}          // holds a token while a request reads the whole box
 }
 

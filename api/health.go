@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -126,10 +127,11 @@ func ListenHealth(address string, n Node, metrics http.Handler) (*Server, error)
 	mux.Handle("GET /metrics", metrics)
 	mux.Handle("GET /livez", Live(n.Root()))
 	mux.Handle("GET /readyz", Ready(n.Root(), n))
-	s, err := listen(address, new(limits).limited(mux))
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("api: %w", err)
 	}
+	s := newServer(l, new(limits).limited(mux), nil)
 	s.http.ReadTimeout, s.http.WriteTimeout = shortly, shortly // strangers may hold connections open
 	return s, nil
 }

@@ -50,6 +50,11 @@ func motionID(b []byte) ([]byte, error) {
 // keys sign decisions.
 func (s *service) people() map[aweigh.Hash]string {
 	names := maps.Clone(s.names)
+	for _, a := range s.at.Authors() {
+		if a.Who == scope.OneKey {
+			names[a.Key.ID()] = a.Name
+		}
+	}
 	for _, a := range s.at.Overview().Roster.Anchors { // anchors that joined since
 		names[machine.AuthorOf(machine.Peer(a.Peer))], names[a.Key.ID()] = a.Name, a.Name
 	}
@@ -136,7 +141,7 @@ func (s *service) ExportMotion(ctx context.Context, req *connect.Request[aweighv
 
 // Vote implements aweighv1connect.NodeHandler.
 func (s *service) Vote(ctx context.Context, req *connect.Request[aweighv1.VoteRequest]) (*connect.Response[aweighv1.VoteResponse], error) {
-	if err := near(req.Peer().Addr); err != nil {
+	if err := near(ctx); err != nil {
 		return nil, err
 	}
 	id, err := motionID(req.Msg.Motion)

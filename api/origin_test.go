@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/aweigh/aweigh/internal/fence"
 )
 
 func TestWebPagesOfOthersAreKeptOut(t *testing.T) {
@@ -33,7 +35,7 @@ func TestWebPagesOfOthersAreKeptOut(t *testing.T) {
 		{"127.0.0.1:7177", "127.0.0.1:7177", "https://example.org", 403},
 		{"127.0.0.1:7177", "127.0.0.1:7177", "null", 403},
 	} {
-		h := fenced(c.listen, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
+		h := fenced(fence.Hostname(c.listen), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
 		r := httptest.NewRequest("POST", "/aweigh.v1.Node/Put", nil)
 		r.Host = c.host
 		if c.origin != "" {

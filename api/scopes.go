@@ -24,6 +24,7 @@ type scoped struct {
 	of    Node
 	root  http.Handler
 	wrong *connect.ErrorWriter
+	open  []string // as of the service
 
 	mu    sync.Mutex
 	parts map[aweigh.ScopeID]http.Handler
@@ -48,7 +49,9 @@ func (s *scoped) part(p *node.Replica) http.Handler {
 	defer s.mu.Unlock()
 	h := s.parts[p.Scope()]
 	if h == nil {
-		h = handler(newService(s.of, p, p))
+		of := newService(s.of, p, p)
+		of.open = s.open
+		h = handler(of)
 		s.parts[p.Scope()] = h
 	}
 	return h

@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -11,10 +13,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/aweigh/aweigh/internal/fence"
+	"github.com/aweigh/aweigh/internal/socket"
 )
 
-// Server serves on one address: HTTP/1, HTTP/2 without TLS, and what upgrades to
-// gRPC.
+// Server serves at one address or socket: HTTP/1, HTTP/2, and what upgrades to gRPC.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
@@ -24,40 +28,67 @@ type Server struct {
 	limits   *limits
 }
 
-// ErrOpen is wrapped when other machines could reach an address.
-var ErrOpen = errors.New("api: the address is not a loopback address, and there is no authentication yet: every client that reaches it can write; --api-open accepts that")
+// Config states what is served, and to which callers.
+type Config struct {
+	Node    Node
+	Metrics http.Handler // answers GET /metrics; nil: none does
+	Log     *slog.Logger // default: none
+	// Open are the ports of the node, this one or others, that take clients without certificates. Status returns them.
+	Open []string
 
-// Listen serves the API of n at an address, host:port with a numeric host or
-// "localhost", and its metrics if there are any. One that is not a loopback address
-// is refused with ErrOpen, unless open confirms that this is meant.
-func Listen(address string, open bool, n Node, metrics http.Handler) (*Server, error) {
-	if err := CheckOpen(address, open); err != nil {
-		return nil, err
-	}
-	return listenFor(address, newService(n, n, n.Root()), metrics)
+	// What follows is about addresses of the network, and not about sockets.
+
+	// TLS are the settings of the server, which ask clients for certificates; nil: any client that reaches the address
+	// is served.
+	TLS *tls.Config
+	// Admins are the common names of the certificates whose holders may use the anchor's key.
+	Admins []string
 }
 
-// listenFor serves a service, and metrics if there are any, at an address.
-func listenFor(address string, service *service, metrics http.Handler) (*Server, error) {
-	shared := new(limits)
-	up := newUpgrades(maxUpgrades)
-	h := shared.limited(fenced(address, routes(service, metrics)))
-	s, err := listen(address, up.before(fenced(address, up), h))
-	if err != nil {
+// Listen serves the API at an address of the network, host:port.
+func Listen(address string, cfg Config) (*Server, error) {
+	if err := CheckAddress(address); err != nil {
 		return nil, err
 	}
-	up.addr, s.upgrades, s.calls, s.limits = s.listener.Addr(), up, newCalls(service, shared), shared
-	return s, nil
-}
-
-// listen opens an address, for every client that reaches it.
-func listen(address string, h http.Handler) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
+	own := fence.Hostname(address)
+	if cfg.TLS != nil { // a name that was rebound does not pass, as the certificate names another
+		l, own = tls.NewListener(l, cfg.TLS), anyHost
+	}
+	return serverOf(l, own, newService(cfg.Node, cfg.Node, cfg.Node.Root()), cfg), nil
+}
+
+// ListenSocket serves the API at a Unix socket, to the user of this process and to root. Both may use the anchor's key.
+func ListenSocket(path string, cfg Config) (*Server, error) {
+	l, err := socket.Listen(path)
+	if err != nil {
+		return nil, err
+	}
+	return serverOf(l, anyHost, newService(cfg.Node, cfg.Node, cfg.Node.Root()), cfg), nil
+}
+
+// serverOf serves a service to the connections of a listener, with metrics if there are any.
+func serverOf(l net.Listener, own string, service *service, cfg Config) *Server {
+	service.open = cfg.Open
+	shared := new(limits)
+	up := newUpgrades(maxUpgrades)
+	h := shared.limited(fenced(own, routes(service, cfg.Metrics)))
+	s := newServer(l, identified(cfg.Admins, up.before(fenced(own, up), h)), cfg.Log)
+	up.addr, s.upgrades, s.calls, s.limits = l.Addr(), up, newCalls(service, shared), shared
+	return s
+}
+
+// newServer serves a handler to the connections of a listener.
+func newServer(l net.Listener, h http.Handler, log *slog.Logger) *Server {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	all := newConns(maxConns)
@@ -69,21 +100,21 @@ func listen(address string, h http.Handler) (*Server, error) {
 		IdleTimeout:       2 * time.Minute, // no deadline for answers: a watch may last for days
 		MaxHeaderBytes:    64 << 10,
 		ConnState:         all.note,
-		ConnContext:       all.context,
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return ofSocket(all.context(ctx, c), c) },
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients that fail a handshake
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 1000,
 			SendPingTimeout:      30 * time.Second, // finds out that a watcher is gone
 			PingTimeout:          15 * time.Second,
 		},
-	}}, nil
+	}}
 }
 
 // ErrAddress is wrapped for an address that is not host:port.
 var ErrAddress = errors.New("api: the address is not host:port")
 
-// CheckOpen reports whether Listen would take an address. Errors wrap
-// ErrAddress or ErrOpen.
-func CheckOpen(address string, open bool) error {
+// CheckAddress reports whether Listen would take an address. Errors wrap ErrAddress.
+func CheckAddress(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
@@ -91,23 +122,27 @@ func CheckOpen(address string, open bool) error {
 	if err != nil {
 		return fmt.Errorf("%w, with a port from 0 to 65535: %q", ErrAddress, address)
 	}
-	if !open && !loopback(address) {
-		return fmt.Errorf("%w: %s", ErrOpen, address)
-	}
 	return nil
 }
 
-func loopback(address string) bool {
+// Loopback reports whether only this machine reaches an address, host:port.
+func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return false
 	}
 	a, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && a.IsLoopback()
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
-// Addr is the address listened on, with the port that was chosen.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+// Addr is the address listened on, with the port that was chosen: host:port, or unix:// and a path.
+func (s *Server) Addr() string {
+	a := s.listener.Addr()
+	if a.Network() == "unix" {
+		return "unix://" + a.String()
+	}
+	return a.String()
+}
 
 // linger is how long requests in progress may take after the end.
 const linger = 2 * time.Second

@@ -29,7 +29,7 @@ func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.Status
 		StateDigest: o.Head.Digest[:], Block: o.Head.Block[:], BlockTimeNs: int64(o.Head.Time), Dropped: o.Dropped,
 		LineageSize: o.Lineage.Size, LineageRoot: o.Lineage.Root[:],
 	}
-	out.Header.Epoch = uint64(o.Epoch)
+	out.Header.Epoch, out.Insecure = uint64(o.Epoch), s.open
 	if p := o.Snapshot; p != nil {
 		out.Snapshot = &aweighv1.Snapshot{Height: uint64(p.Height), Parts: p.Parts, Of: p.Of, Bytes: p.Bytes}
 		for _, from := range p.Peers {

@@ -52,10 +52,11 @@ func serve(t *testing.T, n interface {
 	Part
 }) (s *Server, stop func()) {
 	t.Helper()
-	s, err := listenFor("127.0.0.1:0", newService(n, n, n), nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	s = serverOf(l, "127.0.0.1", newService(n, n, n), Config{})
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()

@@ -56,7 +56,7 @@ func (s *service) access(ctx context.Context, linearizable bool) (a scope.Access
 // DisableUsers implements aweighv1connect.NodeHandler. If users are disabled already,
 // nothing changes.
 func (s *service) DisableUsers(ctx context.Context, req *connect.Request[aweighv1.DisableUsersRequest]) (*connect.Response[aweighv1.DisableUsersResponse], error) {
-	if err := near(req.Peer().Addr); err != nil {
+	if err := near(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := patient(ctx)

@@ -4,7 +4,7 @@
 // or does not answer a probe, is skipped. Writes carry a nonce, and a write whose outcome is unknown is only
 // ever repeated at the node that may have taken it, with the same nonce, so that it applies at most once.
 //
-//	c, err := client.Dial("127.0.0.1:7177")
+//	c, err := client.Dial("unix:///var/lib/aweigh/run/api.sock")
 //	_, err = c.Put(ctx, &aweighv1.PutRequest{Key: []byte("/greeting"), Value: []byte("hello")})
 //	kv, err := c.Get(ctx, []byte("/greeting"))
 //
@@ -16,12 +16,11 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -41,30 +40,34 @@ type Client struct {
 
 // endpoint is one node.
 type endpoint struct {
-	address string
-	node    aweighv1connect.NodeClient
-	conn    *grpc.ClientConn // upgraded
-	http    *http.Transport
-	live    liveness
+	place
+	node aweighv1connect.NodeClient
+	conn *grpc.ClientConn // upgraded
+	http *http.Transport
+	live liveness
 }
 
 // maxAnswer bounds an answer, in bytes.
 const maxAnswer = 64 << 20
 
-// Dial makes a client of the nodes at the addresses, host:port or a URL that
-// starts with http://. It connects when there is something to ask.
-func Dial(addresses ...string) (*Client, error) {
+// Dial makes a client of the nodes at the addresses: host:port, a URL of that with http:// or https://, or unix:// and
+// the path of a node's socket. It connects when there is something to ask.
+func Dial(addresses ...string) (*Client, error) { return DialTLS(nil, addresses...) }
+
+// DialTLS is Dial with the settings of connections with TLS: the issuers of the nodes' certificates, and a certificate
+// of the client, which nodes ask for. An address without a scheme then is one with TLS. Without settings only one that
+// begins with https:// is.
+func DialTLS(secure *tls.Config, addresses ...string) (*Client, error) {
 	if len(addresses) == 0 {
 		return nil, fmt.Errorf("%w: no address", ErrInvalid)
 	}
 	c := &Client{}
 	for _, a := range addresses {
-		host := strings.TrimSuffix(strings.TrimPrefix(a, "http://"), "/")
-		_, port, err := net.SplitHostPort(host)
-		if n, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil || n == 0 {
-			return nil, fmt.Errorf("%w: address %q is not host:port, with a port from 1 to 65535", ErrInvalid, a)
+		p, err := placeOf(a, secure)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
 		}
-		e, err := newEndpoint(host)
+		e, err := newEndpoint(p)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -73,22 +76,24 @@ func Dial(addresses ...string) (*Client, error) {
 	return c, nil
 }
 
-func newEndpoint(host string) (*endpoint, error) {
+func newEndpoint(p place) (*endpoint, error) {
 	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP2(p.tls != nil)
+	protocols.SetUnencryptedHTTP2(p.tls == nil)
 	t := &http.Transport{
-		Protocols:   protocols,
-		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		Protocols:      protocols,
+		DialContext:    func(ctx context.Context, _, _ string) (net.Conn, error) { return p.connect(ctx) },
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.connectTLS(ctx, "h2") },
+		HTTP2:          &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	// Connect's own protocol costs about a fifth less than gRPC over net/http on
 	// both sides together (BenchmarkProtocols).
-	node := aweighv1connect.NewNodeClient(&http.Client{Transport: t}, "http://"+host, connect.WithReadMaxBytes(maxAnswer))
-	u, err := upgrading(host, node)
+	node := aweighv1connect.NewNodeClient(&http.Client{Transport: t}, p.url, connect.WithReadMaxBytes(maxAnswer))
+	u, err := upgrading(p, node)
 	if err != nil {
 		return nil, err
 	}
-	return &endpoint{address: host, http: t, node: u, conn: u.conn}, nil
+	return &endpoint{place: p, http: t, node: u, conn: u.conn}, nil
 }
 
 // Addresses are those of the nodes, in the order given to Dial.

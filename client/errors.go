@@ -112,7 +112,7 @@ func (f *failure) Unwrap() []error {
 var strange = regexp.MustCompile(`\b(404|405|415|501)\b`)
 
 // system is how the errors of package net begin: with the operation, the addresses, and the system call.
-var system = regexp.MustCompile(`\b(?:dial|read|write) tcp \S+: (?:connect: |read: |write: )?`)
+var system = regexp.MustCompile(`\b(?:dial|read|write) (?:tcp|unix) \S+: (?:connect: |read: |write: )?`)
 
 // translate gives an error of a call its kind.
 func translate(err error) error {
@@ -130,9 +130,13 @@ func translate(err error) error {
 			}
 		}
 	}
+	if why := uncertified(err); why != "" {
+		f.kind, f.refused, f.sent, f.text = ErrUnreachable, true, false, "client: "+why
+		return f
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) { // it went away in the middle of an answer
 		f.foreign = true
-		f.kind, f.text = ErrUnreachable, "client: the node went away, or no node's API is at this address: "+f.text
+		f.kind, f.text = ErrUnreachable, "client: the node went away, or no node's API is at this address, or one with TLS (https://): "+f.text
 		return f
 	}
 	if strings.Contains(f.text, "http2: frame too large") || strings.Contains(f.text, "malformed HTTP") {
@@ -159,6 +163,9 @@ func translate(err error) error {
 		var op *net.OpError
 		f.sent = !errors.As(err, &op) || op.Op != "dial"
 		f.text = fmt.Sprintf("%s: %s", ErrUnreachable, system.ReplaceAllString(e.Message(), ""))
+		if op != nil && op.Op == "dial" && op.Net == "unix" {
+			f.text = fmt.Sprintf("%s: %s", ErrUnreachable, unconnected(op))
+		}
 	}
 	return f
 }

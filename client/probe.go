@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -56,7 +55,7 @@ func (e *endpoint) answers(ctx context.Context) bool {
 func (e *endpoint) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patienceToProbe)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/livez", e.address), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url+"/livez", nil)
 	if err != nil {
 		return err
 	}

@@ -23,9 +23,9 @@ func (c *Client) In(scope string) *Client {
 	}
 	in := &Client{}
 	for _, e := range c.endpoints {
-		node := aweighv1connect.NewNodeClient(&http.Client{Transport: e.http}, "http://"+e.address,
+		node := aweighv1connect.NewNodeClient(&http.Client{Transport: e.http}, e.url,
 			connect.WithReadMaxBytes(maxAnswer), connect.WithInterceptors(inScope(scope)))
-		in.endpoints = append(in.endpoints, &endpoint{address: e.address, http: e.http, node: node, conn: e.conn})
+		in.endpoints = append(in.endpoints, &endpoint{place: e.place, http: e.http, node: node, conn: e.conn})
 	}
 	in.preferred.Store(c.preferred.Load())
 	return in

@@ -39,10 +39,11 @@ type upgraded struct {
 	conn *grpc.ClientConn
 }
 
-// upgrading is a NodeClient that upgrades connections to a host.
-func upgrading(host string, node aweighv1connect.NodeClient) (*upgraded, error) {
-	conn, err := grpc.NewClient("passthrough:///"+host,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(upgrade), grpc.WithDisableServiceConfig(),
+// upgrading is a NodeClient that upgrades connections to a node.
+func upgrading(p place, node aweighv1connect.NodeClient) (*upgraded, error) {
+	dial := func(ctx context.Context, _ string) (net.Conn, error) { return upgrade(ctx, &p) }
+	conn, err := grpc.NewClient("passthrough:///"+p.host, // TLS, if any, is below the upgrade
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -58,15 +59,19 @@ func upgrading(host string, node aweighv1connect.NodeClient) (*upgraded, error) 
 // errNoUpgrade means that what answers at an address does not upgrade connections.
 var errNoUpgrade = errors.New("client: the connection was not upgraded")
 
-// upgrade makes a connection to a host that carries gRPC.
-func upgrade(ctx context.Context, host string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+// upgrade makes a connection to a node that carries gRPC.
+func upgrade(ctx context.Context, p *place) (net.Conn, error) {
+	connect := p.connect
+	if p.tls != nil {
+		connect = func(ctx context.Context) (net.Conn, error) { return p.connectTLS(ctx, "http/1.1") }
+	}
+	conn, err := connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	r := bufio.NewReader(conn)
-	err = ask(conn, r, host)
+	err = ask(conn, r, p.host)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
@@ -76,9 +77,16 @@ func (s *service) holdsHere(ctx context.Context, request any) (g grant, err erro
 	return g, s.permits(ctx, g.by, request)
 }
 
+// errUsersOnly refuses calls while users are not enabled, where the port is for users alone.
+var errUsersOnly = status.Error(codes.PermissionDenied,
+	"aweigh: this port is for identified users, and users are not enabled: enable them at a node that asks clients for certificates (etcd-trusted-ca-file) or has insecure set")
+
 // caller returns the rights of the user that makes a call, nil if users are not enabled.
 func (s *service) caller(ctx context.Context) (*auth.Rights, error) {
 	who, err := s.guard.Caller(ctx)
+	if who == nil && err == nil && s.usersOnly {
+		return nil, errUsersOnly
+	}
 	return who, worded(ctx, err)
 }
 
@@ -99,6 +107,8 @@ func (s *service) permits(ctx context.Context, r *auth.Rights, request any) erro
 	switch x := request.(type) {
 	case *etcdpb.RangeRequest:
 		return r.MayRead(x.Key, x.RangeEnd)
+	case *etcdpb.WatchCreateRequest:
+		return r.MayRead(watched(x))
 	case *etcdpb.PutRequest:
 		return s.permitsPut(ctx, r, x)
 	case *etcdpb.DeleteRangeRequest:

@@ -40,7 +40,9 @@ type Node interface {
 type Config struct {
 	Listen string      // host:port
 	TLS    *tls.Config // nil: clients come as they are
-	Node   Node
+	// UsersOnly refuses all calls about the content while users are not enabled.
+	UsersOnly bool
+	Node      Node
 	// Identity is the node's own: it signs the tokens of clients that it knows.
 	Identity votes.PrivateKey
 	Size     func() (taken, live int64) // bytes of the store's files, and of those that are needed; nil if nobody knows
@@ -100,6 +102,7 @@ type Server struct {
 // service is shared by the services.
 type service struct {
 	node            Node
+	usersOnly       bool // as in Config
 	cluster, member uint64
 	size            func() (taken, live int64)
 	log             *slog.Logger
@@ -151,7 +154,7 @@ func Listen(cfg Config) (*Server, error) {
 	g, last := cfg.Node.Root().Genesis(), cfg.Node.Root().LastStatus()
 	s := &service{
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(&last, cfg.Node.Peer()),
-		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery, maxRequest: cfg.MaxRequest,
+		usersOnly: cfg.UsersOnly, size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery, maxRequest: cfg.MaxRequest,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{places: make(chan struct{}, maxArrivals), most: arrivalTime},
 		guard: auth.NewGuard(cfg.Node, cfg.Identity), passwords: auth.NewPasswords(), counted: counted{streams: make(map[string]*methodCounts)},
 	}

@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/referral"
@@ -263,14 +262,7 @@ const noWatch = -1
 func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	x, why := newWatch(r)
 	var newest, compacted int64
-	err := worded(w.ctx, w.guard.Current(w.ctx))
-	var who *auth.Rights
-	if err == nil {
-		who, err = w.caller(w.ctx)
-	}
-	if err == nil && who != nil && why == "" {
-		err = who.MayRead(x.key, x.end)
-	}
+	_, err := w.holds(w.ctx, r)
 	if err != nil {
 		why = err.Error()
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
@@ -25,6 +26,7 @@ func value(n, size int) []byte { return bytes.Repeat([]byte{byte(n)}, size) }
 // TestManyWatchesStayInTheirBudget opens sixteen watches with prev_kv on 24 MiB, each on a stream of its own, which
 // nobody reads for a while, and which then hear all of it.
 func TestManyWatchesStayInTheirBudget(t *testing.T) {
+	testshort.Skip(t)
 	const budget, size, puts, streams = 4 << 20, 1 << 20, 24, 16
 	w := newWorldOf(t, 1, Config{}, node.Config{WatchMemory: budget, WatchSlow: time.Hour})
 	for i := range puts {
@@ -212,6 +214,7 @@ func (s *loadSpy) Load(ctx context.Context, b *node.Borrower, changes []node.Cha
 // fragments, which no client reads for a while. They hold few of its places, and what they deliver within the budget.
 // Each hears every deletion once, in order, and those without fragments all in one answer.
 func TestManyWatchesOfOneLargeRevision(t *testing.T) {
+	testshort.Skip(t)
 	const keys, budget, streams = 20_000, 4 << 20, 16
 	spy := new(loadSpy)
 	w := newWorldOf(t, 1, Config{Node: spy}, node.Config{WatchMemory: budget, WatchSlow: time.Hour})

@@ -35,17 +35,23 @@ const (
 	highMost  = 1024
 )
 
+// watched are the keys that a request asks to watch.
+func watched(r *etcdpb.WatchCreateRequest) (key, end []byte) {
+	if len(r.Key) == 0 {
+		return everything, r.RangeEnd // from the least key on
+	}
+	return r.Key, r.RangeEnd
+}
+
 // newWatch is the watch that a request asks for, without legs yet, or why there can be
 // none.
 func newWatch(r *etcdpb.WatchCreateRequest) (x *watch, why string) {
+	key, end := watched(r)
 	x = &watch{
-		id: r.WatchId, key: r.Key, end: r.RangeEnd, start: r.StartRevision, next: r.StartRevision,
+		id: r.WatchId, key: key, end: end, start: r.StartRevision, next: r.StartRevision,
 		prev: r.PrevKv, parts: r.Fragment, progress: r.ProgressNotify, quiet: true, most: firstMost,
 		noPut:    slices.Contains(r.Filters, etcdpb.WatchCreateRequest_NOPUT),
 		noDelete: slices.Contains(r.Filters, etcdpb.WatchCreateRequest_NODELETE),
-	}
-	if len(x.key) == 0 {
-		x.key = everything // the least key
 	}
 	switch {
 	case x.start < 0:

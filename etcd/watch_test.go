@@ -185,16 +185,20 @@ func TestProgressIsToldWhenAllIsDelivered(t *testing.T) {
 	told := &etcdpb.WatchCreateRequest{Key: []byte("z"), ProgressNotify: true, WatchId: 7}
 	s.create(told)
 	rev = w.put(t, "b", nil)
-	for {
+	for progress, change := false, false; !progress || !change; { // of two watches, in either order
 		r := s.next()
-		if r.WatchId == 7 && r.Header.Revision == rev {
-			break
-		}
+		progress = progress || r.WatchId == 7 && r.Header.Revision == rev
+		change = change || r.WatchId != 7 && len(r.Events) > 0
 		if r.WatchId == 7 && r.Header.Revision > rev {
 			t.Fatalf("progress beyond the newest revision: %v", r)
 		}
 	}
-	s.create(everyKey(rev + 5)) // of what is to come there is no progress
+	s.ask(everyKey(rev + 5)) // of what is to come there is no progress
+	for r := s.next(); !r.Created; r = s.next() {
+		if r.WatchId != 7 || len(r.Events) > 0 {
+			t.Fatalf("instead of a watch came %v", r)
+		}
+	}
 	s.progress()
 	for range 3 {
 		if r := s.next(); r.WatchId != 7 {

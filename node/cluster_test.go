@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testheap"
 	"github.com/aweigh/aweigh/internal/testparallel"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
@@ -20,6 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	testheap.Roomy()
 	testparallel.Waiting()
 	m.Run()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -59,9 +60,10 @@ type Config struct {
 	// WatchSlow is how long a client of a watch may take nothing of what was read for it, while others wait for room,
 	// before it is disconnected. Default 10 s.
 	WatchSlow     time.Duration
-	snapshotEvery time.Duration // how often a node looks whether it needs one
-	restAfter     time.Duration // how long a scope has nothing to do before it rests
-	partTimeout   time.Duration // for a part that it asked for
+	snapshotEvery time.Duration   // how often a node looks whether it needs one
+	restAfter     time.Duration   // how long a scope has nothing to do before it rests
+	partTimeout   time.Duration   // for a part that it asked for
+	bounds        *machine.Bounds // of machines; nil: the defaults
 
 	Log *slog.Logger
 }

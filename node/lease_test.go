@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -78,14 +79,14 @@ func TestEndOfALeaseIsProven(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 4, quorum.BFT)
 	n, ctx := c.nodes[0], t.Context()
-	if _, _, err := n.root.Grant(ctx, 0x2b, 1, Once{}); err != nil {
+	if _, _, err := n.root.Grant(ctx, 0x2b, 5, Once{}); err != nil {
 		t.Fatal(err)
 	}
 	op := scope.Op{Kind: scope.OpPut, Key: []byte("/leased"), Lease: 0x2b}
 	if _, err := n.Txn(ctx, scope.Txn{Success: []scope.Op{op}}, Once{}); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(testwait.Patience); ; {
 		changed := n.Changed()
 		p, _, err := n.Prove(ctx, []byte("/leased"))
 		if err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func findMotion(v *View, prefix []byte) (id votes.MotionID, err error) {
 	}
 	found := 0
 	err = v.Motions(func(m votes.MotionID, _ bool) bool {
-		if string(m[:len(prefix)]) == string(prefix) {
+		if bytes.HasPrefix(m[:], prefix) {
 			id, found = m, found+1
 		}
 		return found < 2

@@ -138,7 +138,7 @@ func (n *Replica) proposeAt(ctx context.Context, class scope.Class, content []by
 		}
 	}
 	for tried := false; ; tried = true {
-		if err := n.costs.Wait(ctx, reserve, n.prefix); err != nil {
+		if err := n.costs.WaitPriced(ctx, reserve, n.prefix); err != nil {
 			return machine.Receipt{}, err
 		}
 		s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: tried, done: make(chan machine.Reply, 1)}
@@ -171,7 +171,12 @@ func (n *Replica) attempt(ctx context.Context, s *submission) (machine.Receipt, 
 	case <-n.runner.replies.done:
 		return machine.Receipt{}, n.runner.replies.stopped
 	}
-	return n.receipt(ctx, id, s.done, m.ValidUntil)
+	r, err := n.receipt(ctx, id, s.done, m.ValidUntil)
+	if errors.Is(err, scope.ErrNoAuthor) {
+		key := n.cfg.Identity.Public()
+		err = fmt.Errorf("%w: this node writes with the key %s; at an anchor's node, propose to list it: aweigh auth grant NAME --key %s", err, key, key)
+	}
+	return r, err
 }
 
 // Submit takes a bundle that its author signed and waits until all of its
@@ -368,6 +373,15 @@ func (n *Replica) History() machine.History {
 
 // Limits returns the limits of the present epoch's policy.
 func (n *Replica) Limits() scope.Limits { return n.epochs.checker().Limits }
+
+// Authors returns the authors of the policy in force, as of the node's last block.
+func (n *Replica) Authors() []scope.Author {
+	e, err := n.runner.stand.Load().State.Epoch()
+	if err != nil {
+		return nil
+	}
+	return e.Policy.Authors
+}
 
 // Genesis returns the genesis of the scope.
 func (n *Replica) Genesis() scope.Genesis { return *n.genesis }

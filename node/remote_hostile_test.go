@@ -182,7 +182,7 @@ func TestForeignReadsNameTheirRevision(t *testing.T) {
 	}
 	key, end := []byte("/b/hot/"), []byte("/b/hot0")
 	last := int64(0)
-	for range 60 {
+	for range testshort.Cases(20, 60, 60) {
 		res, head, err := o.Range(ctx, key, end, scope.Range{}, true)
 		if err != nil {
 			t.Fatal(err)

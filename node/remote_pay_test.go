@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node/admission"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/quorum"
@@ -51,5 +52,40 @@ func TestForeignQuestionsArePaidForFirst(t *testing.T) {
 	}
 	if spent := before - work.Tokens(); spent > 0 {
 		t.Errorf("%.0f µs were spent on it", spent)
+	}
+}
+
+// TestAnchorsElsewherePayForTheirBundles: what anchors of other scopes may spend together is spent, so a bundle of one
+// of them is refused after a wait.
+func TestAnchorsElsewherePayForTheirBundles(t *testing.T) {
+	c := startCluster(t, 1, quorum.BFT)
+	n := c.nodes[0]
+	const neighbour = machine.Peer("neighbour")
+	n.nonMembers.SetHomes(map[machine.Peer]*admission.Accounts{neighbour: n.root.budgets})
+	bundle := func(key string) []byte {
+		m := n.root.mutation(scope.Write, canon.Encode(putTxn(key, "x")), n.root.filled(Once{}))
+		b, err := scope.Sign(n.cfg.Identity, n.root.Limits(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Raw()
+	}
+	submit := func(key string) error {
+		_, err := n.root.submitForeign(t.Context(), neighbour, bundle(key), new(referral.Answer))
+		return err
+	}
+	if err := submit("/k/1"); err != nil {
+		t.Fatal(err)
+	}
+	shared := n.root.budgets.Shared(neighbour)
+	for range 60 {
+		shared.ReserveN(time.Now(), shared.Burst())
+	}
+	before := n.root.LastHead().Revision
+	if err := submit("/k/2"); !errors.Is(err, machine.ErrBusy) {
+		t.Errorf("a bundle of an anchor elsewhere that cannot pay: %v", err)
+	}
+	if now := n.root.LastHead().Revision; now != before {
+		t.Errorf("it moved the scope from revision %d to %d", before, now)
 	}
 }

@@ -300,13 +300,30 @@ func (n *Replica) referForeign(ctx context.Context, body []byte, a *referral.Ans
 	return canon.Encode(all), err
 }
 
+// affords charges a peer for a frame, and waits for its turn, at most for foreignWait. A neighbour is charged only if
+// it need not wait, so it is charged again after it has waited.
+func (n *Replica) affords(p machine.Peer, frame []byte) error {
+	last := time.Now().Add(foreignWait)
+	for {
+		d := n.budgets.Wait(p, frame)
+		switch {
+		case d == 0:
+			return nil
+		case time.Now().Add(d).After(last):
+			return machine.ErrBusy
+		case !n.pause(d):
+			return ErrStopped
+		case !n.budgets.Neighbour(p):
+			return nil
+		}
+	}
+}
+
 // submitForeign hands in a peer's bundle, as the peer's and not as one of this node's clients, and returns its
 // outcome.
 func (n *Replica) submitForeign(ctx context.Context, p machine.Peer, raw []byte, a *referral.Answer) ([]byte, error) {
-	if d := n.budgets.Wait(p, machine.RawFrame(machine.TagBundle, raw)); d > foreignWait {
-		return nil, machine.ErrBusy
-	} else if d > 0 && !n.pause(d) {
-		return nil, ErrStopped
+	if err := n.affords(p, machine.RawFrame(machine.TagBundle, raw)); err != nil {
+		return nil, err
 	}
 	b, err := scope.CheckBundle(raw, n.epochs.checker().Limits, votes.Verify)
 	if err == nil && isSignal(b) {
@@ -322,7 +339,10 @@ func (n *Replica) submitForeign(ctx context.Context, p machine.Peer, raw []byte,
 	if b.Looks() > int64(n.budgets.Burst(p)) {
 		return nil, machine.ErrBusy
 	} else if !n.paid(p, b) {
-		return nil, ErrStopped
+		if n.stopped() {
+			return nil, ErrStopped
+		}
+		return nil, machine.ErrBusy
 	}
 	receipts, err := n.submit(ctx, machine.Submit{Bundle: b, From: p})
 	if errors.As(err, new(*machine.ExpiredError)) {

@@ -210,7 +210,7 @@ func TestForeignReadsAreLinearizable(t *testing.T) {
 		}
 	})
 	newest := int64(0)
-	for range 100 {
+	for range testshort.Cases(25, 100, 100) {
 		least := max(acknowledged.Load(), newest)
 		if v := got(t, o, "/b/c/hot", true); v != "" {
 			if _, err := fmt.Sscan(v, &newest); err != nil {
@@ -498,11 +498,13 @@ func TestForeignScopesAreLookedAtMeanwhile(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()
 	_, _, o := newRegions(t, quorum.BFT)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
 	done := make(chan struct{})
 	var looking sync.WaitGroup
-	for _, look := range []func(){func() { o.remotes.infos() }, func() { o.remotes.inUse() }, func() { o.ClosedTimestamp(ctx) }, func() { o.meetMembers(o.Replicas()...) }} {
+	defer func() { // before the node is closed, also if the test fails
+		close(done)
+		looking.Wait()
+	}()
+	for _, look := range []func(){func() { o.remotes.infos() }, func() { o.remotes.inUse() }, func() { o.ClosedTimestamp(t.Context()) }, func() { o.meetMembers(o.Replicas()...) }} {
 		looking.Go(func() {
 			for {
 				select {
@@ -524,13 +526,13 @@ func TestForeignScopesAreLookedAtMeanwhile(t *testing.T) {
 		if v := got(t, o, "/b/c/1", true); v != "first" {
 			t.Fatal(v)
 		}
-		if _, _, err := o.Prove(ctx, []byte("/b/c/1")); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		_, _, err := o.Prove(ctx, []byte("/b/c/1"))
+		if cancel(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Millisecond) // within what anchors do for strangers
 	}
-	close(done)
-	looking.Wait()
 }
 
 func (n *remoteScopes) ids() (all []aweigh.ScopeID) {

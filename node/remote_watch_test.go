@@ -262,6 +262,7 @@ func TestHostileScopesMoveNoWatches(t *testing.T) {
 
 // TestWatchedTransactionsMayBeLarge: one that replaced more than an answer holds is told without what it replaced.
 func TestWatchedTransactionsMayBeLarge(t *testing.T) {
+	testshort.Skip(t)
 	c, _, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

@@ -74,7 +74,7 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 	n := &Replica{
 		cfg: cfg, id: g.Hash(), prefix: g.Prefix(), of: of, host: of.host, author: cfg.Identity.Public().ID(), peerID: of.peerID,
 		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
-		refusals: of.refusals, called: &of.called, snapshots: newShelf(), renewals: renewals{running: make(chan struct{}, 1)},
+		refusals: of.refusals, called: &of.called, snapshots: newSnapshotStore(), renewals: renewals{running: make(chan struct{}, 1)},
 	}
 	if g.Descent != nil {
 		n.address = addressOf(n.id)
@@ -109,6 +109,7 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 	m, err := machine.NewMachine(machine.MachineConfig{
 		Network: network, Key: n.anchor.Load(), Timing: cfg.Timing,
 		SnapshotBehind: cfg.SnapshotBehind, Keep: cfg.keep(), Awaited: awaited, Life: rand.Uint64(),
+		Bounds: cfg.bounds,
 	}, cfg.Store)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (n *Replica) lowest(t *testing.T) aweigh.Height {
 // first is where a key was written first, as a node tells it.
 func first(t *testing.T, n *running, key string) LineageEntry {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Patience)
 	defer cancel()
 	deeds, more, _, err := n.Lineage(ctx, []byte(key), 100)
 	if err != nil || more || len(deeds) == 0 {

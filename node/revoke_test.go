@@ -72,6 +72,7 @@ func (c *cluster) governed(prefix string, anchors int, nodes ...int) *scope.Epoc
 // to other anchors, under another mode. No write is lost, refused or done twice, and those
 // who governed it before are not needed any more.
 func TestRevokedScopesLoseNoWrite(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	c := noticed(t, 4, time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

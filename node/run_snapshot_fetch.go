@@ -166,8 +166,8 @@ func (n *Replica) beginSnapshot(ctx context.Context, have aweigh.Height) (o snap
 	return o, nil, errors.New("node: no peer has a snapshot to offer; blocks are fetched")
 }
 
-// commonHeight asks which snapshots are available. It returns the height that most peers have, and of several such the
-// newest, with the peers.
+// commonHeight asks which snapshots are available. It returns the height that most peers have, anchors before others,
+// and of several such heights the newest, with the peers.
 func (n *Replica) commonHeight(ctx context.Context, peers []peer.ID, have aweigh.Height) (best aweigh.Height, from []peer.ID) {
 	found := make([]heights, len(peers))
 	var asking sync.WaitGroup
@@ -188,12 +188,22 @@ func (n *Replica) commonHeight(ctx context.Context, peers []peer.ID, have aweigh
 			}
 		}
 	}
-	for at, some := range offers {
-		if len(some) > len(from) || len(some) == len(from) && at > best {
-			best, from = at, some
+	most := 0
+	for at, some := range offers { // order-free: of equal ones the newest
+		if by := n.support(some); by > most || by == most && at > best {
+			best, from, most = at, some, by
 		}
 	}
 	return best, from
+}
+
+// support compares what groups of peers say: the group with more anchors has more, whatever others there are, and then
+// the larger one. Identities of other peers cost nothing.
+func (n *Replica) support(peers []peer.ID) (by int) {
+	for _, p := range peers {
+		by += 1 + 1000*(1-n.rank(p))
+	}
+	return by
 }
 
 // offered is a peer's offer that was checked.
@@ -241,15 +251,14 @@ func (n *Replica) agreedOffer(ctx context.Context, at aweigh.Height, peers []pee
 	asking.Wait()
 	most := 0
 	for _, a := range good {
-		weight, alike := 0, []peer.ID(nil)
+		var alike []peer.ID
 		for _, b := range good {
 			if a.offer.same(&b.offer) {
-				weight += 1 + 1000*(1-n.rank(b.from))
 				alike = append(alike, b.from)
 			}
 		}
-		if weight > most {
-			best, from, most = a.offer, alike, weight
+		if by := n.support(alike); by > most {
+			best, from, most = a.offer, alike, by
 		}
 	}
 	if len(from) == 0 {

@@ -45,7 +45,7 @@ type shelved struct {
 	after [][]byte // the key before each part
 }
 
-func newShelf() snapshotStore { return snapshotStore{orders: make(chan *shelved, 1)} }
+func newSnapshotStore() snapshotStore { return snapshotStore{orders: make(chan *shelved, 1)} }
 
 // put adds a snapshot, unless there is one of its height, and drops others.
 func (s *snapshotStore) put(kept store.Snapshot, at aweigh.Height) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/node/admission"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -15,6 +16,7 @@ import (
 // TestOnlyTheFloodedScopeWaits: on a real node whose processors are short, clients of the flooded scope wait for
 // their turn, and those of another never do.
 func TestOnlyTheFloodedScopeWaits(t *testing.T) {
+	testshort.Skip(t)
 	c := startClusterWith(t, 1, quorum.Crash, func(_ int, n *Node) {
 		n.sharing = admission.NewSharing(func() float64 { return 5 })
 	})

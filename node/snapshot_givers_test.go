@@ -131,6 +131,7 @@ func TestSnapshotComesFromSeveralPeers(t *testing.T) {
 // TestPartThatWasNotOfferedIsFoundOut: the peer that gives it is found out at
 // once, and nothing of what others gave is lost.
 func TestPartThatWasNotOfferedIsFoundOut(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	a, parts, bend := newGivers(t)
 	lie := func(_, v []byte) []byte { return append(bytes.Clone(v), 'x') }
@@ -145,6 +146,7 @@ func TestPartThatWasNotOfferedIsFoundOut(t *testing.T) {
 
 // TestGiverThatHangsIsReplaced: others give the part that it was asked for.
 func TestGiverThatHangsIsReplaced(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	a, parts, bend := newGivers(t)
 	free := make(chan struct{})
@@ -156,11 +158,11 @@ func TestGiverThatHangsIsReplaced(t *testing.T) {
 	}
 	bend.Store(&hang)
 	defer close(free)
-	o := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.partTimeout = 100 * time.Millisecond })
+	o := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.partTimeout = time.Second }) // others are in time, on a busy machine too
 	defer o.halt(t)
 	began := time.Now()
 	a.level(o)
-	if took := time.Since(began); o.root.snapshotParts.Load() != parts || hangs.Load() == 0 || took > 20*time.Second { // a request of any kind may take 30 s
+	if took := time.Since(began); o.root.snapshotParts.Load() != parts || hangs.Load() == 0 || took >= 30*time.Second { // as long as a request of any kind may take
 		t.Errorf("%d parts for a snapshot of %d; %d were hung up; it took %v", o.root.snapshotParts.Load(), parts, hangs.Load(), took)
 	}
 }

@@ -63,7 +63,7 @@ func (b *Borrower) Close() {
 		l.giveBack()
 	}
 	delete(m.borrowers, b)
-	m.wakeWatcher()
+	m.wake()
 }
 
 // Loan is the content of some changes, until it is returned.
@@ -102,7 +102,7 @@ func (l *Loan) Return() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l.giveBack()
-	m.wakeWatcher()
+	m.wake()
 }
 
 func (l *Loan) giveBack() {

@@ -156,8 +156,8 @@ func (m *Memory) unuse(h *heldChange) {
 	m.rests += h.size
 }
 
-// wakeWatcher wakes everything that waits. The caller holds mu.
-func (m *Memory) wakeWatcher() {
+// wake wakes all that wait for room. The caller holds mu.
+func (m *Memory) wake() {
 	close(m.returned)
 	m.returned = make(chan struct{})
 }
@@ -169,7 +169,7 @@ func (m *Memory) free(changes ...*heldChange) {
 	for _, h := range changes {
 		m.unuse(h)
 	}
-	m.wakeWatcher()
+	m.wake()
 }
 
 // await waits until ok returns true; ok is called under mu. The error is that of ctx.

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 )
-
-// schedules is how many random worlds TestRandomSchedules plays.
-const schedules = 2500
 
 // TestRandomSchedules plays random worlds: messages lost, repeated and late,
 // anchors that stop before or after their record is durable, and liars up to
@@ -23,10 +21,7 @@ const schedules = 2500
 // becomes final everywhere, and after that there is silence (P17, P18).
 func TestRandomSchedules(t *testing.T) {
 	var sum goals
-	n := schedules
-	if testing.Short() {
-		n /= 10
-	}
+	n := testshort.Cases(250, 800, 2500)
 	for seed := range n {
 		w := newWorld(t, int64(seed))
 		w.suffer(150)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // decodings are the decoders of this package beside their oracle.
@@ -77,7 +78,7 @@ func TestDecodersTakeWhatCanonTakes(t *testing.T) {
 	for _, raw := range encodings(t) {
 		checkDecodings(t, raw)
 		for i := range raw {
-			if i > 300 {
+			if i > testshort.Cases(60, 300, 300) {
 				break
 			}
 			checkDecodings(t, raw[:i])

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/lineage"
 )
 
@@ -272,6 +273,7 @@ func TestExpiryIsBoundedInABlock(t *testing.T) {
 
 // TestLeasesAreBounded: in their number, their keys and the bytes of those.
 func TestLeasesAreBounded(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t)
 	w.skip = true
 	fails := func(m Mutation, want error) {

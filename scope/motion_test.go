@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/trust"
@@ -356,7 +357,7 @@ func TestP34LateBallotsAreRecorded(t *testing.T) {
 // split of the ballots into blocks gives the same fate.
 func TestOutcomesDoNotDependOnTheWay(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 60 {
+	for range testshort.Cases(8, 30, 60) {
 		n := 3 + r.IntN(5)
 		choices := make([]votes.Choice, n)
 		for i := range choices {

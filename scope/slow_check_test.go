@@ -2,12 +2,15 @@ package scope
 
 import (
 	"flag"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
-// checkSlow checks a property of which one check takes half a second. Without -rapid.checks it makes 20; many
+// checkSlow checks a property of which one check takes half a second. Without -rapid.checks it makes a few; many
 // reports that it made more, enough to meet rare cases.
 func checkSlow(t *testing.T, property func(*rapid.T)) (many bool) {
 	t.Helper()
@@ -15,7 +18,7 @@ func checkSlow(t *testing.T, property func(*rapid.T)) (many bool) {
 	flag.Visit(func(f *flag.Flag) { many = many || f.Name == "rapid.checks" })
 	if !many {
 		before := checks.String()
-		if err := checks.Set("20"); err != nil {
+		if err := checks.Set(strconv.Itoa(testshort.Cases(20, 6, 20))); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = checks.Set(before) }()

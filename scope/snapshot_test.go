@@ -186,6 +186,7 @@ func TestSnapshotThatLiesIsRefused(t *testing.T) {
 // TestFirstStateThatLiesIsRefused: the same of what a scope was founded with, which
 // no block of its own proves.
 func TestFirstStateThatLiesIsRefused(t *testing.T) {
+	testshort.Skip(t)
 	r := newRealm(t, nil)
 	r.one(r.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{7}, TTL: 3600, Asked: r.now}))
 	r.one(r.ops(leased("/a/1", "leased", 7), put("/a/2", "two"), put("/b/1", "other")))

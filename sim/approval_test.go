@@ -180,7 +180,7 @@ func TestRecountAgreesWithTheCount(t *testing.T) {
 		}
 	}
 	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 1}})
-	for range 3000 {
+	for range testshort.Cases(1000, 3000, 3000) {
 		var shares []quorum.Share
 		var approvers []votes.Approver
 		p := poll{voters: make(map[aweigh.Hash]seat), total: new(big.Int), num: big.NewInt(int64(r.IntN(10))), den: big.NewInt(10), anchors: r.IntN(4)}
@@ -229,7 +229,7 @@ func TestRecountAgreesWithTheCount(t *testing.T) {
 		met[got]++
 	}
 	for _, f := range fates {
-		if met[f] < 100 {
+		if met[f] < testshort.Cases(30, 100, 100) {
 			t.Errorf("%s %d times: too seldom to prove anything", named(f), met[f])
 		}
 	}
@@ -257,6 +257,7 @@ func TestMotionScenariosShowWhatTheySay(t *testing.T) {
 		}
 		reached := make(map[string]uint64)
 		missing := func(g string) bool { return reached[g] == 0 }
+		s.Seed = max(1, s.Seed)
 		for first := s.Seed; s.Seed < first+8 && slices.ContainsFunc(goals, missing); s.Seed++ {
 			r := mustRun(t, s)
 			if r.Failed() {

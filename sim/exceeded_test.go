@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
@@ -11,7 +12,7 @@ import (
 // that got the answer that nothing was done never read their writes.
 func TestExceededStaysUndone(t *testing.T) {
 	reached := uint64(0)
-	for seed := uint64(1); seed <= 3; seed++ {
+	for seed := uint64(1); seed <= testshort.Cases[uint64](1, 3, 3); seed++ {
 		r := mustRun(t, scenario.Scenario{
 			Seed: seed, Network: scenario.Network{Anchors: 5}, Cast: []scenario.Role{{Play: []string{"replay"}, Weight: "budget", Rate: scenario.Whole}},
 			Load: scenario.Load{Clients: 4, Writes: 5, Reads: 80, Keys: 2, Dear: 40}, Stop: 12 * time.Second, Heal: &scenario.Heal{},

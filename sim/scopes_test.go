@@ -36,7 +36,9 @@ func reachedGoals(r *Result, into map[string]uint64) {
 func TestBusyPrefixesAreHandedOver(t *testing.T) {
 	testshort.Skip(t)
 	reached := make(map[string]uint64)
-	for seed := uint64(1); seed <= 8; seed++ {
+	goals := []string{"keys handed over", "second level", "write followed", "scope founded under fire", "moved alias", "crash before send", "lost writes"}
+	missing := func(g string) bool { return reached[g] == 0 }
+	for seed := uint64(1); seed <= testshort.Cases[uint64](2, 2, 8) || seed <= 8 && slices.ContainsFunc(goals, missing); seed++ {
 		r := mustRun(t, library(t, "nested", seed))
 		if r.Failed() || !r.Healed.Reached || len(r.Scopes) != 2 {
 			t.Fatalf("seed %d: %s; scopes %+v", seed, r.Failure(), r.Scopes)
@@ -52,8 +54,8 @@ func TestBusyPrefixesAreHandedOver(t *testing.T) {
 		}
 		reachedGoals(r, reached)
 	}
-	for _, g := range []string{"keys handed over", "second level", "write followed", "scope founded under fire", "moved alias", "crash before send", "lost writes"} {
-		if reached[g] == 0 {
+	for _, g := range goals {
+		if missing(g) {
 			t.Errorf("%q was not reached", g)
 		}
 	}
@@ -65,7 +67,7 @@ func TestHostileScopesHarmNoOtherScope(t *testing.T) {
 	testshort.Skip(t)
 	reached := make(map[string]uint64)
 	for i, plays := range []string{"equivocate rival replay", "mute", "garbage slander", "rewrite usurp", "defeat delay", "withhold stale censor flood"} {
-		for seed := uint64(1); seed <= 2; seed++ {
+		for seed := uint64(1); seed <= testshort.Cases[uint64](0, 1, 2); seed++ {
 			s := library(t, "hostile-scope", seed+uint64(10*i))
 			s.Cast[0].Play, s.Shows = strings.Fields(plays), nil
 			r := mustRun(t, s)

@@ -3,20 +3,18 @@ package sim
 import (
 	"context"
 	"os"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/aweigh/aweigh/internal/testheap"
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// TestMain sets a higher memory limit before garbage is collected, as the program's own runs may: worlds are
-// small and make much garbage.
+// TestMain lets the heap grow, as the program's own runs may: worlds are small and make much garbage.
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400)
-	debug.SetMemoryLimit(1 << 30)
+	testheap.Roomy()
 	os.Exit(m.Run())
 }
 
@@ -38,6 +36,7 @@ func shared(ctx context.Context, s scenario.Scenario, _ Options) (*Result, error
 	if started.Load() >= mostShared {
 		return withLies(ctx, s)
 	}
+	s.Seed = max(1, s.Seed) // as Run takes it
 	shows := s.Shows
 	s.Shows = nil
 	once, _ := runs.LoadOrStore(string(s.Encode()), sync.OnceValues(func() (*Result, error) {

@@ -15,7 +15,7 @@ func TestTimeAheadHoldsNothingUp(t *testing.T) {
 	const ahead = 6 * time.Hour
 	for _, mode := range []string{"bft", "crash"} {
 		for wrong := 3; wrong <= 4; wrong++ {
-			for seed := uint64(1); seed <= 3; seed++ {
+			for seed := uint64(1); seed <= testshort.Cases[uint64](1, 3, 3); seed++ {
 				w := newWorld(t, scenario.Scenario{Seed: seed, Network: scenario.Network{Anchors: 4, Mode: mode}})
 				for _, n := range w.Nodes[:wrong] {
 					n.restart(ahead)
@@ -48,9 +48,9 @@ func TestTimeAheadHoldsNothingUp(t *testing.T) {
 // heals, and in most of them the scope's time was ahead of all clocks.
 func TestDrawnTimesAheadHoldNothingUp(t *testing.T) {
 	testshort.Skip(t)
-	const worlds = 10
+	worlds := testshort.Cases[uint64](0, 4, 10)
 	reached := make(map[string]uint64)
-	for n, seed := 0, uint64(1); n < worlds; seed++ {
+	for n, seed := uint64(0), uint64(1); n < worlds; seed++ {
 		s := scenario.Draw(seed)
 		if !slices.ContainsFunc(s.Faults.Timed, func(f scenario.Fault) bool { return f.Kind == "ahead" }) {
 			continue

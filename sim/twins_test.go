@@ -21,7 +21,7 @@ func TestTwins(t *testing.T) {
 	for mode, anchors := range map[string]int{"bft": 4, "crash": 3} {
 		t.Run(mode, func(t *testing.T) {
 			forks, final, runs := 0, 0, 0
-			leaders := uint64(2)
+			leaders := testshort.Cases[uint64](1, 1, 2)
 			if *allTwins {
 				leaders = 12
 			}

@@ -195,6 +195,9 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 		return err
 	}
 	policy := scope.OpenPolicy(mode)
+	if policy.Authors, err = w.Scenario.Authors(); err != nil {
+		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
+	}
 	policy.Approvals = guard(approvals(&w.Scenario.Approval, w.polls.voters), n.Guard)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it

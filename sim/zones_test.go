@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // TestZonesAgreeWithPorcupine: on small histories of writes and reads both agree; on those with
@@ -13,7 +15,7 @@ import (
 func TestZonesAgreeWithPorcupine(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := make(map[[3]bool]int) // swaps among them, fits, ruled out
-	for range 40_000 {
+	for range testshort.Cases(10_000, 40_000, 40_000) {
 		ops, swaps := draw(r)
 		fits, why := porcupine.CheckOperations(register, ops), zones(ops)
 		seen[[3]bool{swaps, fits, why != ""}]++
@@ -25,7 +27,7 @@ func TestZonesAgreeWithPorcupine(t *testing.T) {
 		}
 	}
 	for _, want := range [][3]bool{{false, true, false}, {false, false, true}, {true, true, false}, {true, false, true}} {
-		if seen[want] < 1000 {
+		if seen[want] < testshort.Cases(250, 1000, 1000) {
 			t.Errorf("too few of one sort were drawn: %v", seen)
 		}
 	}

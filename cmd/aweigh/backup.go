@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,6 @@ import (
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/backup"
 	"github.com/aweigh/aweigh/internal/home"
-	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
@@ -31,7 +29,7 @@ func (a *app) backup() *cobra.Command {
 		Example: "  aweigh backup --data-dir /var/lib/aweigh /backup/monday\n  aweigh restore /backup/monday --from 12D3KooW... --data-dir ./again",
 	}
 	dir := c.Flags().String("data-dir", stateDir("node"), "the node's directory")
-	api := c.Flags().String("api", "", "address of the node, if it runs, host:port (default: from its settings)")
+	api := c.Flags().String("api", "", "address of the node, if it runs (default: its socket)")
 	keys := c.Flags().Bool("with-keys", false, "copy the node's keys as well")
 	output := outputFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -100,24 +98,8 @@ func (a *app) makeBackup(ctx context.Context, maker backup.Maker, to string, m b
 
 // addressOf is where the node of a directory serves its API.
 func addressOf(d home.Dir) (string, error) {
-	abs, err := filepath.Abs(string(d))
-	if err != nil {
-		return "", err
-	}
-	entries, err := running.List()
-	if err != nil {
-		return "", err
-	}
-	for _, e := range entries {
-		if e.DataDir == abs && len(e.APIs) == 1 {
-			return e.APIs[0], nil
-		}
-	}
-	s, err := d.ReadSettings()
-	if err != nil || s.API == "" {
-		return "", fmt.Errorf("%w: the node in %s runs, and it is not known where: name it with --api HOST:PORT", errUsage, d)
-	}
-	return s.API, nil
+	path, err := d.Socket()
+	return "unix://" + path, err
 }
 
 // isNode makes sure that a client speaks with the node of a directory.

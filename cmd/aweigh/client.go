@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,7 @@ type session struct {
 	bounded bool            // timeout was given on the command line: it is for following a motion, too
 	until   context.Context // ends when the command is to end
 	network string          // as known on this machine; empty if it is not
+	reach   *tls.Config     // for connections with TLS; nil: no files were named
 	in      string          // the scope that the command is about, as it was given; empty for the root's
 	all     *client.Client  // of all scopes, where Client is that of one
 }
@@ -43,7 +45,7 @@ type session struct {
 // environment and from client.yaml in the user's configuration directory.
 func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
 	settings := pflag.NewFlagSet("client", pflag.ContinueOnError)
-	settings.StringSlice("api", nil, "addresses of nodes, host:port (default: those that run on this machine)")
+	reachFlags(settings)
 	settings.Duration("timeout", 10*time.Second, "how long to wait for an answer")
 	valued := slices.Contains([]string{"put", "get", "do", "del", "watch", "txn"}, c.Name()) && c.Use != motionWatchUse
 	outputs, outputHelp := []string{"table", "json"}, "table or json"
@@ -123,7 +125,10 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 		}
 		addresses, s.network = found.APIs, found.Network
 	}
-	if s.Client, err = client.Dial(addresses...); err != nil {
+	if s.reach, err = reachOf(k); err != nil {
+		return nil, err
+	}
+	if s.Client, err = client.DialTLS(s.reach, addresses...); err != nil {
 		return nil, ofVariable(settings, "api", err)
 	}
 	return s, nil

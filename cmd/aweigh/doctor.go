@@ -34,7 +34,7 @@ func (a *app) doctor() *cobra.Command {
 	fix := c.Flags().Bool("fix", false, "correct permissions")
 	state := c.Flags().Bool("state", false, "read the whole store, and check it against final blocks")
 	output := outputFlag(c)
-	settings := nodeFlags(defaultAPI, defaultListen...)
+	settings := nodeFlags(defaultListen...)
 	c.Flags().AddFlagSet(settings)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		format, err := formatOf(*output, false)

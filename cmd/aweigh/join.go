@@ -30,7 +30,7 @@ func (a *app) init() *cobra.Command {
 			"  aweigh init --data-dir ./node --name oslo --announce /ip4/192.0.2.1/tcp/4177 --anchor-info\n" +
 			"  aweigh init --data-dir ./node --anchors founders.yaml --network-name consortium",
 	}
-	settings := nodeFlags(defaultAPI, defaultListen...)
+	settings := nodeFlags(defaultListen...)
 	c.Flags().AddFlagSet(settings)
 	network := c.Flags().String("network-name", "aweigh", "the network's name")
 	mode := c.Flags().String("mode", "bft", "bft: a third of the weight may lie; crash: no anchor lies, less than a half may stop")
@@ -167,9 +167,9 @@ func (a *app) join() *cobra.Command {
 			"epoch; --trusted names another. A history that does not come by that roster is refused, as\n" +
 			"keys of anchors that left can sign one, and nothing is served before it has come so far.\n" +
 			"Without a roster, a genesis that is older than --trusting-period is refused.",
-		Example: "  aweigh join aweigh1…\n  aweigh join aweigh1… --data-dir ./observer --api-listen 127.0.0.1:7200",
+		Example: "  aweigh join aweigh1…\n  aweigh join aweigh1… --data-dir ./observer --name reader",
 	}
-	settings := nodeFlags("127.0.0.1:0", "/ip4/0.0.0.0/tcp/0")
+	settings := nodeFlags("/ip4/0.0.0.0/tcp/0")
 	wait := settings.Duration("timeout", 30*time.Second, "how long to wait for a node that knows the genesis")
 	a.periodFlag(c)
 	stay := c.Flags().Bool("no-run", false, "make the node, and do not run it")
@@ -217,7 +217,7 @@ func (a *app) join() *cobra.Command {
 			return nil
 		}
 		return a.runNode(cmd.Context(), dir, s, true, func(d *daemon.Daemon) {
-			fmt.Fprintf(a.out, "api      %s\n", d.API())
+			fmt.Fprintf(a.out, "api      %s\n", d.Socket())
 			go a.progress(cmd.Context(), d.Node)
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/txntext"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // keyHelp states how keys are written.
@@ -37,13 +38,14 @@ func (a *app) put() *cobra.Command {
 		Long: "Sets a key and waits until the change is final. VALUE - reads standard input;\n" +
 			"one that starts with a dash comes after --, as in: aweigh put -- /key -1\n" +
 			"With --if-rev or --if-absent the key is only set if no other client changed it.\n\n" + keyHelp,
-		Example: "  aweigh put /greeting hello\n  echo hello | aweigh put org@wikipedia.en/motd -\n" +
+		Example: "  aweigh put /greeting hello\n  aweigh put /apps/web v2 --as alice.key\n  echo hello | aweigh put org@wikipedia.en/motd -\n" +
 			"  aweigh put /leader me --if-absent\n  aweigh put /counter 8 --if-rev 41 -m \"counted again\"",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	prev := c.Flags().Bool("prev", false, "show the content before")
 	rev := c.Flags().Int64("if-rev", 0, "only if the key was last changed in this revision")
 	absent := c.Flags().Bool("if-absent", false, "only if the key does not exist")
+	as := a.asFlags(c)
 	once := onceFlags(c)
 	wait := waitFlag(c)
 	c.MarkFlagsMutuallyExclusive("if-rev", "if-absent")
@@ -79,6 +81,27 @@ func (a *app) put() *cobra.Command {
 			if !conditional { // the object may be moved again meanwhile
 				conditional, *rev = true, r.Kv.ModRevision
 			}
+		}
+		if as.given() {
+			compare := []scope.Compare(nil)
+			if conditional {
+				compare = []scope.Compare{{Target: scope.OnMod, Relation: scope.Equal, Key: req.Key, Number: *rev}}
+			}
+			txn, err := as.txn(ctx, s, scope.Txn{
+				Compare: compare, Success: []scope.Op{{Kind: scope.OpPut, Key: req.Key, Value: req.Value, Prev: req.PrevKv}},
+			}, req.Once)
+			if err == nil && !txn.Succeeded && conditional && !txn.Repeated {
+				err = client.ErrCondition
+			}
+			if err != nil {
+				return a.pended(ctx, s, err, *wait)
+			}
+			resp := &aweighv1.PutResponse{Header: txn.Header, Repeated: txn.Repeated}
+			if len(txn.Responses) > 0 {
+				put := txn.Responses[0].GetPut()
+				resp.PrevKv, resp.Uid = put.GetPrevKv(), put.GetUid()
+			}
+			return s.Printer.Put(resp)
 		}
 		if !conditional {
 			resp, err := s.Client.Put(ctx, req)
@@ -256,6 +279,7 @@ func (a *app) del() *cobra.Command {
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	prev := c.Flags().Bool("prev", false, "show the content before")
+	as := a.asFlags(c)
 	once := onceFlags(c)
 	wait := waitFlag(c)
 	bounds := rangeFlags(c)
@@ -271,7 +295,12 @@ func (a *app) del() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		resp, err := s.Client.Delete(ctx, req)
+		var resp *aweighv1.DeleteResponse
+		if as.given() {
+			resp, err = as.remove(ctx, s, req)
+		} else {
+			resp, err = s.Client.Delete(ctx, req)
+		}
 		if err != nil {
 			return a.pended(ctx, s, err, *wait)
 		}

@@ -20,7 +20,7 @@ import (
 var sameFlags = [][]string{
 	{"anchors", "nodes", "size", "members", "replicas"},
 	{"api", "addr", "endpoint", "endpoints", "server"},
-	{"api-listen", "addr", "http"}, {"etcd-listen", "etcd"}, {"data-dir", "dir", "data", "home"},
+	{"insecure", "api-open"}, {"api-listen", "addr", "http"}, {"etcd-listen", "etcd"}, {"data-dir", "dir", "data", "home"},
 	{"because", "message", "reason"}, {"output", "format"}, {"timeout", "command-timeout"},
 	{"if-rev", "revision", "mod-revision"}, {"rev", "revision"}, {"serializable", "consistency", "local"},
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -38,9 +39,12 @@ func (a *app) devnet() *cobra.Command {
 		Long: "Makes a network of anchors of equal weight on 127.0.0.1, each with its own keys,\n" +
 			"store and ports, and runs it until interrupted. When it is started again with the\n" +
 			"same directory it continues. Other commands find it by themselves.\n\n" +
+			"Its ports take any client, on this machine alone. With --secure it makes an authority\n" +
+			"and certificates in tls in its directory: the ports ask clients for one, etcd's users\n" +
+			"are enabled, and it prints the flags with which clients reach them.\n\n" +
 			"With --processes you can see what happens when nodes die: the process ID of each\n" +
 			"stands in node.pid in its directory, and the others go on.",
-		Example: "  aweigh devnet\n  aweigh devnet --nodes 7 --mode bft --data-dir ./net\n  aweigh devnet --processes\n  aweigh devnet --ephemeral",
+		Example: "  aweigh devnet\n  aweigh devnet --nodes 7 --mode bft --data-dir ./net\n  aweigh devnet --processes\n  aweigh devnet --secure --data-dir ./secure\n  aweigh devnet --ephemeral",
 	}
 	nodes := c.Flags().Int("nodes", 0, "how many anchors (default 4, or as many as there are)")
 	dir := c.Flags().String("data-dir", "", fmt.Sprintf("where to keep it (default %s)", stateDir("devnet")))
@@ -50,6 +54,7 @@ func (a *app) devnet() *cobra.Command {
 	etcd := c.Flags().String("etcd-listen", defaultEtcd, "where the first node serves etcd's API, host:port (default: this, or a free port if it is taken); the others\nat free ports; empty for none")
 	level := c.Flags().String("log-level", "warn", "debug, info, warn or error")
 	format := c.Flags().String("log-format", "text", "text or json")
+	secure := c.Flags().Bool("secure", false, "make an authority, and take clients with its certificates alone; enable etcd's users")
 	c.MarkFlagsMutuallyExclusive("ephemeral", "data-dir")
 	choices(c, "mode", "bft", "crash")
 	choices(c, "log-level", "debug", "info", "warn", "error")
@@ -80,8 +85,11 @@ func (a *app) devnet() *cobra.Command {
 		}
 		chosen := cmd.Flags().Changed("etcd-listen") && *etcd != ""
 		if *etcd != "" {
-			if err := api.CheckOpen(*etcd, false); err != nil {
+			if err := api.CheckAddress(*etcd); err != nil {
 				return fmt.Errorf("%w: --etcd-listen: %w", errUsage, err)
+			}
+			if !api.Loopback(*etcd) {
+				return fmt.Errorf("%w: --etcd-listen %s: a devnet is for this machine, and listens on loopback addresses alone", errUsage, *etcd)
 			}
 		}
 		if chosen { // before anything is made
@@ -89,7 +97,11 @@ func (a *app) devnet() *cobra.Command {
 				return daemon.Taken("etcd-listen", *etcd, err)
 			}
 		}
-		n, err := devnet.Make(*dir, *nodes, m)
+		open := devnet.Make
+		if *secure {
+			open = devnet.MakeSecure
+		}
+		n, err := open(*dir, *nodes, m)
 		if err != nil {
 			return err
 		}
@@ -156,7 +168,9 @@ func (a *app) runDevnet(signalled context.Context, n *devnet.Network, processes 
 		limited, cancel := context.WithTimeout(ctx, greetTime)
 		defer cancel()
 		var err error
-		height, err = n.Greet(limited)
+		if height, err = n.Greet(limited); err == nil && n.Admin != (devnet.Admin{}) && n.Nodes[0].Etcd != "" {
+			err = n.EnableUsers(limited)
+		}
 		greeted <- err
 	}()
 	select {
@@ -173,8 +187,13 @@ func (a *app) runDevnet(signalled context.Context, n *devnet.Network, processes 
 			return errors.Join(fmt.Errorf("no block became final within %s: %w", greetTime, err), <-ended)
 		}
 	}
+	addresses, err := n.APIs()
+	if err != nil {
+		cancel()
+		return errors.Join(err, <-ended)
+	}
 	remove, err := running.Add(running.Entry{
-		Kind: "devnet", DataDir: n.Dir, Network: n.Genesis.Hash().String(), APIs: n.APIs(), Anchors: true,
+		Kind: "devnet", DataDir: n.Dir, Network: n.Genesis.Hash().String(), APIs: addresses, Anchors: true,
 	})
 	if err != nil {
 		cancel()
@@ -189,7 +208,7 @@ func (a *app) runDevnet(signalled context.Context, n *devnet.Network, processes 
 			rows[i].Log, rows[i].PID = x.LogFile(), x.PID()
 		}
 	}
-	if err := (show.Printer{Out: a.out}).Members(rows, height, devnet.GreetingKey); err != nil {
+	if err := (show.Printer{Out: a.out}).Members(rows, height, devnet.GreetingKey, show.Access(n.Admin)); err != nil {
 		cancel()
 		return errors.Join(err, <-ended)
 	}
@@ -205,8 +224,8 @@ func (a *app) node() *cobra.Command {
 	c := &cobra.Command{
 		Use: "node", Short: "Run one node", Args: cobra.NoArgs,
 		Long: "Runs the node of a directory that \"aweigh init\" or \"aweigh join\" made, until it is\n" +
-			"interrupted. Flags go before environment variables (AWEIGH_API_LISTEN for\n" +
-			"--api-listen), and those before the file. It logs to standard error.",
+			"interrupted. Flags go before environment variables (AWEIGH_ETCD_LISTEN for\n" +
+			"--etcd-listen), and those before the file. It logs to standard error.",
 		Example: "  aweigh node --data-dir /var/lib/aweigh\n  aweigh node --config /etc/aweigh.yaml --log-format json",
 	}
 	file := c.Flags().String("config", "", "settings, YAML (default: config.yaml in the data directory)")
@@ -214,7 +233,7 @@ func (a *app) node() *cobra.Command {
 	if err := c.Flags().MarkHidden("with-parent"); err != nil {
 		panic(err)
 	}
-	settings := nodeFlags(defaultAPI, defaultListen...)
+	settings := nodeFlags(defaultListen...)
 	c.Flags().AddFlagSet(settings)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		dir, s, err := nodeSettings(settings, *file)
@@ -230,16 +249,14 @@ func (a *app) node() *cobra.Command {
 	return c
 }
 
-// Where a node listens by default.
-const (
-	defaultAPI  = "127.0.0.1:7177"
-	defaultEtcd = "127.0.0.1:2379" // of a devnet; etcd's own
-)
+// defaultEtcd is where a devnet serves etcd's API by default; etcd's own.
+const defaultEtcd = "127.0.0.1:2379"
 
+// defaultListen is where a node listens for others by default.
 var defaultListen = []string{"/ip4/0.0.0.0/tcp/4177", "/ip4/0.0.0.0/udp/4177/quic-v1"}
 
 // nodeFlags are the settings of a node.
-func nodeFlags(api string, listen ...string) *pflag.FlagSet {
+func nodeFlags(listen ...string) *pflag.FlagSet {
 	f := pflag.NewFlagSet("node", pflag.ContinueOnError)
 	f.String("data-dir", stateDir("node"), "the node's directory")
 	f.String("name", "", "the node's name")
@@ -254,7 +271,12 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.Bool("first-come", false, "take clients' changes first come, first served: a scope that is written to far more than\nothers does not give way to them while processors are short")
 	f.Int("conns-per-ip", 0, "connections that one IP address may hold (default 128)")
 	f.Int("watch-memory", 0, "MiB of changes that all watches of clients may hold together (default 64)")
-	f.String("api-listen", api, "where clients reach this node, host:port")
+	f.String("api-listen", "", "where clients on other machines reach this node, host:port, with the three files below; on this machine\nits user reaches it at DIR/run/api.sock")
+	f.String("api-cert", "", "PEM file of the certificate that clients at --api-listen are shown; read again when it changes")
+	f.String("api-key", "", "PEM file of its key")
+	f.String("api-client-ca", "", "PEM file of the issuers of the certificates that these clients must show")
+	f.String("api-client-crl", "", "file of the lists of certificates that those issuers revoked, PEM or DER")
+	f.StringSlice("api-admins", nil, "common names of the certificates whose holders may govern and vote with this anchor's key")
 	f.String("etcd-listen", "", "serve etcd's API at this address too, host:port, to clients of etcd")
 	f.StringSlice("etcd-announce", nil, "URLs at which clients of etcd reach this node, which other nodes report (default: that of --etcd-listen)")
 	f.String("etcd-cert-file", "", "PEM file of the certificate that clients of etcd are shown: TLS; read again when it changes")
@@ -266,7 +288,7 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.String("watch-progress-notify-interval", "", "how often a watch of etcd's gets progress, if it asked for that (default 10m)")
 	f.String("auto-compaction-mode", "", "periodic or revision: how --auto-compaction-retention is read (default periodic)")
 	f.String("auto-compaction-retention", "", "compact the history by itself, and keep so much: a duration, or a number of hours; in mode\nrevision a number of revisions (default: keep all). Nodes with the same setting do it once")
-	f.Bool("api-open", false, "allow --api-listen, and --etcd-listen without --etcd-trusted-ca-file, on other than loopback addresses:\nevery client that reaches them can write")
+	f.Bool("insecure", false, "let --api-listen and --etcd-listen take clients without certificates: every client that reaches them\ncan read and write")
 	f.String("metrics-listen", "", "serve metrics and health at this address too, host:port, to every client that reaches it")
 	f.String("log-level", "info", "debug, info, warn or error")
 	f.String("log-format", "text", "text or json")
@@ -304,6 +326,9 @@ func (a *app) runNode(ctx context.Context, dir home.Dir, s home.Settings, list b
 	if err != nil {
 		return err
 	}
+	if open := daemon.InsecurePorts(s); len(open) > 0 {
+		log.Warn("insecure: every client that reaches these ports is served, without a certificate", "ports", strings.Join(open, ", "))
+	}
 	if list {
 		abs, err := filepath.Abs(string(dir))
 		if err != nil {
@@ -314,7 +339,7 @@ func (a *app) runNode(ctx context.Context, dir home.Dir, s home.Settings, list b
 			return errors.Join(err, d.Close())
 		}
 		remove, err := running.Add(running.Entry{
-			Kind: "node", DataDir: abs, Network: d.Node.Root().Genesis().Hash().String(), APIs: []string{d.API()}, Anchors: anchor != nil,
+			Kind: "node", DataDir: abs, Network: d.Node.Root().Genesis().Hash().String(), APIs: []string{d.Socket()}, Anchors: anchor != nil,
 		})
 		if err != nil {
 			return errors.Join(err, d.Close())

@@ -192,6 +192,8 @@ func (a *app) scopeCreate() *cobra.Command {
 			"same, the new scope takes over the keys, and decides by itself. The prefix stays a scope\n" +
 			"of its own for good. Its anchors can be changed from above only if the policy there\n" +
 			"has a children.notice now.\n\n" +
+			"Authors that may change the keys now stay authors: the new policy lists them, and the nodes\n" +
+			"of the anchors above by their keys. A file with another list under authors replaces it.\n\n" +
 			"A scope that any client can flood, as with events, may slow the others on the same machines;\n" +
 			"--rate bounds it.\n\n" +
 			"Templates are policies to start from:\n" + templateHelp() + "\n" +
@@ -238,6 +240,9 @@ func (a *app) scopeCreate() *cobra.Command {
 			return err
 		}
 		policy, err := policyOfTemplate(*template, prefix)
+		if err == nil {
+			policy.Authors, err = s.authorsBelow(limited, above, prefix, known)
+		}
 		if err == nil && *file != "" {
 			policy, err = policyFrom(*file, policy)
 		}

@@ -70,7 +70,7 @@ func (a *app) approveHere(ctx context.Context, s *session, in string, d scope.De
 	addresses := slices.Clone(s.Client.Addresses())
 	slices.Sort(addresses)
 	for _, address := range slices.Compact(addresses) {
-		c, err := client.Dial(address)
+		c, err := client.DialTLS(s.reach, address)
 		if err != nil {
 			return last, err
 		}
@@ -147,6 +147,7 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 	var found, above *aweighv1.Scope // that has decided
 	var until time.Time              // when its anchors' statements are waited for no more
 	for {
+		heard := found != nil && s.heardAll(ctx, found)
 		all, err := s.Client.Scopes(ctx)
 		if err != nil && found == nil {
 			return err
@@ -160,7 +161,7 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 		if decides && until.IsZero() {
 			until = time.Now().Add(statementsWithin)
 		}
-		if decides && (err != nil || !found.Held || s.heardAll(ctx, found) || time.Now().After(until)) {
+		if decides && (err != nil || !found.Held || heard || time.Now().After(until)) {
 			return s.Printer.Scope(found, above)
 		}
 		select {

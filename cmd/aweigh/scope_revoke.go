@@ -97,15 +97,17 @@ func revocable(all []*aweighv1.Scope, prefix []byte) (x, above *aweighv1.Scope, 
 	return x, above, nil
 }
 
-// policyOfScope is the new policy of a scope: a template's or the one in force, with
-// what a file changes.
+// policyOfScope is the new policy of a scope: a template's or the one in force, with what a file changes. A template
+// keeps the authors in force, if they are known.
 func (s *session) policyOfScope(ctx context.Context, x *aweighv1.Scope, template, file string) (p scope.Policy, err error) {
+	in := *s
+	in.Client = s.Client.In(inScope(x))
+	_, p, err = in.policy(ctx)
 	if template != "" {
-		p, err = policyOfTemplate(template, x.Prefix)
-	} else {
-		in := *s
-		in.Client = s.Client.In(inScope(x))
-		_, p, err = in.policy(ctx)
+		authors, known := p.Authors, err == nil
+		if p, err = policyOfTemplate(template, x.Prefix); err == nil && known {
+			p.Authors = authors
+		}
 	}
 	if err == nil && file != "" {
 		p, err = policyFrom(file, p)

@@ -12,14 +12,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/aweigh/aweigh/internal/testparallel"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // TestMain runs this program when the scripts start "aweigh": a process of its
-// own, linked like the real one.
+// own, linked like the real one. Only the passphrases of its key files take less work.
 func TestMain(m *testing.M) {
 	testscript.Main(waiting{m}, map[string]func(){
-		"aweigh":   func() { os.Exit(run()) },
+		"aweigh": func() {
+			keyWork = 10
+			os.Exit(run())
+		},
 		"motioned": motioned,
 	})
 }
@@ -37,6 +41,7 @@ func (m waiting) Run() int {
 //	[!] code N aweigh …    runs a command that must exit with N
 //	await FILE TEXT         waits until a file holds a text
 //	motioned FILE           makes the files of a motion for tests (see there)
+//	[all] …                 holds with AWEIGH_TESTS=all
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -46,6 +51,12 @@ func TestStories(t *testing.T) {
 			e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/config")
 			e.Setenv("HOME", e.WorkDir)
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "all" {
+				return false, fmt.Errorf("no condition %s", name)
+			}
+			return testshort.All(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":  code,

@@ -29,11 +29,10 @@ type Guard struct {
 	identity votes.PrivateKey
 	tokens   tokens
 
-	mu     sync.Mutex
-	access *scope.Access
-	rights map[string]*Rights
-	// current is when this node knew for sure what was decided, in Unix nanoseconds; 0: never.
-	current atomic.Int64
+	mu      sync.Mutex
+	access  *scope.Access
+	rights  map[string]*Rights
+	current atomic.Pointer[time.Time] // when this node knew for sure what was decided; nil: never
 
 	asking sync.Mutex // held while this node asks for the newest users and roles
 	asked  time.Time  // when it last did, by its own clock
@@ -80,13 +79,14 @@ const currentFor = 5 * time.Second
 // or was cut off, may know of none. If there were never any, it does so once.
 func (g *Guard) Current(ctx context.Context) error {
 	at := g.current.Load()
-	if at != 0 && (g.Revision() == 0 || time.Since(time.Unix(0, at)) < currentFor) {
+	if at != nil && (g.Revision() == 0 || time.Since(*at) < currentFor) {
 		return nil
 	}
 	if _, err := g.node.Access(ctx, true); err != nil {
 		return err
 	}
-	g.current.Store(time.Now().UnixNano())
+	now := time.Now() // by the monotonic clock
+	g.current.Store(&now)
 	return nil
 }
 

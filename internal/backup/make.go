@@ -12,12 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/syncdir"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
@@ -171,13 +171,13 @@ func (k Maker) into(to string, m Manifest, fill func(*writer) error) (_ Manifest
 	if err := errors.Join(durable(filepath.Join(partial, manifestName), raw), durable(filepath.Join(partial, signatureName), signature)); err != nil {
 		return m, err
 	}
-	if err := errors.Join(syncDir(filepath.Join(partial, "store")), syncDir(partial)); err != nil {
+	if err := errors.Join(syncdir.Sync(filepath.Join(partial, "store")), syncdir.Sync(partial)); err != nil {
 		return m, err
 	}
 	if err := os.Rename(partial, to); err != nil {
 		return m, fmt.Errorf("backup: %w", err)
 	}
-	return w.m, syncDir(filepath.Dir(to))
+	return w.m, syncdir.Sync(filepath.Dir(to))
 }
 
 // writer writes files one after another, and notes what it wrote.
@@ -265,16 +265,4 @@ func durable(name string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncDir makes the names in a directory durable, where a system can.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/syncdir"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
@@ -140,7 +141,7 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 		}
 	}
 	made = nil
-	return r, errors.Join(syncDir(to.Store()), syncDir(string(to)))
+	return r, errors.Join(syncdir.Sync(to.Store()), syncdir.Sync(string(to)))
 }
 
 // knows reports whether the caller expects a backup of this node: by name, or as the

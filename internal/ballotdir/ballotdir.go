@@ -6,11 +6,11 @@ package ballotdir
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/aweigh/aweigh/internal/syncdir"
 	"github.com/aweigh/aweigh/votes/box"
 )
 
@@ -38,17 +38,7 @@ func Write(dir string, f box.File) error {
 		os.Remove(temp.Name())
 		return fmt.Errorf("ballotdir: %s: %w; nothing was left there, run the same again", name, err)
 	}
-	return syncDir(dir)
-}
-
-// syncDir makes a rename last. Some file systems cannot, and need not.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("ballotdir: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+	if err := syncdir.Sync(dir); err != nil {
 		return fmt.Errorf("ballotdir: %w", err)
 	}
 	return nil

@@ -5,6 +5,7 @@ package bench
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 
 // Config states what to do. Zero values of numbers mean the default given.
 type Config struct {
+	TLS          *tls.Config // for connections with TLS; may be nil
 	Addresses    []string
 	Write        bool          // put; otherwise get
 	Prefix       string        // of all keys; /bench/
@@ -127,7 +129,7 @@ func Run(ctx context.Context, c Config, progress func(Progress)) (*Result, error
 		// Its own address comes first, and the others only if that one is away.
 		at := i % max(1, len(c.Addresses))
 		var err error
-		if connections[i], err = client.Dial(slices.Concat(c.Addresses[at:], c.Addresses[:at])...); err != nil {
+		if connections[i], err = client.DialTLS(c.TLS, slices.Concat(c.Addresses[at:], c.Addresses[:at])...); err != nil {
 			return nil, err
 		}
 		defer connections[i].Close()

@@ -34,9 +34,9 @@ func Auto(dir string, hosts ...string) (Files, error) {
 	if err != nil {
 		return Files{}, fmt.Errorf("certs: %w", err)
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	serial, err := newSerial()
 	if err != nil {
-		return Files{}, fmt.Errorf("certs: %w", err)
+		return Files{}, err
 	}
 	now := time.Now()
 	c := x509.Certificate{
@@ -60,17 +60,31 @@ func Auto(dir string, hosts ...string) (Files, error) {
 	if err != nil {
 		return Files{}, fmt.Errorf("certs: %w", err)
 	}
+	return f, f.save(der, key)
+}
+
+// save writes a certificate and its key, the key first.
+func (f Files) save(der []byte, key *ecdsa.PrivateKey) error {
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return Files{}, fmt.Errorf("certs: %w", err)
+		return fmt.Errorf("certs: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Files{}, fmt.Errorf("certs: %w", err)
+	if err := os.MkdirAll(filepath.Dir(f.Key), 0o700); err != nil {
+		return fmt.Errorf("certs: %w", err)
 	}
 	if err := write(f.Key, "PRIVATE KEY", secret, 0o600); err != nil {
-		return Files{}, err
+		return err
 	}
-	return f, write(f.Cert, "CERTIFICATE", der, 0o644)
+	return write(f.Cert, "CERTIFICATE", der, 0o644)
+}
+
+// newSerial is a serial number that no other certificate has.
+func newSerial() (*big.Int, error) {
+	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, fmt.Errorf("certs: %w", err)
+	}
+	return n, nil
 }
 
 func covers(c *x509.Certificate, hosts []string) bool {

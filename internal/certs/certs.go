@@ -30,10 +30,10 @@ func (f Files) IsZero() bool { return f == Files{} }
 var ErrFiles = errors.New("certs: bad files")
 
 // Server is the settings of a server with the certificates of the files: TLS 1.2 or
-// later. Each handshake sees the files as they are; while they cannot be read, it
-// sees the last content, and the error is logged.
-func Server(f Files, log *slog.Logger) (*tls.Config, error) {
-	r := &reloading{files: f, log: log}
+// later, and the protocols that it negotiates, the preferred one first. Each handshake sees the files as they are; while
+// they cannot be read, it sees the last content, and the error is logged.
+func Server(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
+	r := &reloading{files: f, log: log, protocols: protocols}
 	if err := r.load(); err != nil {
 		return nil, err
 	}
@@ -45,8 +45,9 @@ func Server(f Files, log *slog.Logger) (*tls.Config, error) {
 
 // reloading holds the content read last.
 type reloading struct {
-	files Files
-	log   *slog.Logger
+	files     Files
+	log       *slog.Logger
+	protocols []string
 
 	mu     sync.Mutex
 	stamps [4]stamp
@@ -98,7 +99,7 @@ func (r *reloading) load() error {
 		}
 		return fmt.Errorf("%w: %s and %s: %w", ErrFiles, f.Cert, f.Key, err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, NextProtos: []string{"h2"}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, NextProtos: r.protocols}
 	if f.ClientCA != "" {
 		data, err := os.ReadFile(f.ClientCA)
 		if err != nil {

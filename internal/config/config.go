@@ -88,6 +88,9 @@ func loadFile(k *koanf.Koanf, path string, flags *pflag.FlagSet, known []string)
 	}
 	top := k.Raw()
 	for _, name := range slices.Sorted(maps.Keys(top)) {
+		if by := replaced(name, known); by != "" {
+			return fmt.Errorf("%w: %s:%d: %s is not a setting any more; %s replaces it", ErrConfig, path, lineOf(source, name), name, by)
+		}
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("%w: %s:%d: unknown key %q%s", ErrConfig, path, lineOf(source, name), name, hint(name, known))
 		}
@@ -123,6 +126,9 @@ func checkVariable(v string, flags *pflag.FlagSet, known []string) error {
 		}
 		return nil
 	}
+	if by := replaced(key, known); by != "" {
+		return fmt.Errorf("%w: %s is not a setting any more; %s%s replaces it", ErrConfig, name, prefix, strings.ToUpper(by))
+	}
 	if near, distance := nearest.Name(key, known, 2); distance > 0 && len(near) > 4 {
 		return fmt.Errorf("%w: unknown variable %s; did you mean %s%s?", ErrConfig, name, prefix,
 			strings.ToUpper(strings.ReplaceAll(near, "-", "_")))
@@ -139,6 +145,17 @@ func ReadFile(path string) (*koanf.Koanf, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
 	}
 	return k, nil
+}
+
+// former are settings of earlier versions, and the settings that replace them.
+var former = map[string]string{"api-open": "insecure"}
+
+// replaced is the setting that replaces a former one, "" for others.
+func replaced(name string, known []string) string {
+	if by := former[name]; slices.Contains(known, by) && !slices.Contains(known, name) {
+		return by
+	}
+	return ""
 }
 
 func hint(name string, known []string) string {

@@ -17,7 +17,7 @@ func flags(t *testing.T, args ...string) *pflag.FlagSet {
 	f := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	f.String("api-listen", "default", "")
 	f.StringSlice("listen", []string{"x"}, "")
-	f.Bool("api-open", false, "")
+	f.Bool("insecure", false, "")
 	f.Duration("timeout", time.Second, "")
 	f.Int("conns", 0, "")
 	if err := f.Parse(args); err != nil {
@@ -109,7 +109,7 @@ func TestNumbersComeFromEverywhere(t *testing.T) {
 
 func TestUnknownKeysAreRefusedWithTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"# x\napi-open: true\napi-lisen: y\n": `:3: unknown key "api-lisen"; did you mean "api-listen"?`,
+		"# x\ninsecure: true\napi-lisen: y\n": `:3: unknown key "api-lisen"; did you mean "api-listen"?`,
 		"api:\n  listen: x\n":                 `:1: unknown key "api"`,
 		"zzzzzzzzzzzzzz: 1\n":                 `:1: unknown key "zzzzzzzzzzzzzz"`,
 		"a: [":                                "c.yaml",
@@ -126,7 +126,7 @@ func TestUnknownKeysAreRefusedWithTheirLine(t *testing.T) {
 
 func TestValuesOfAnotherTypeAreRefusedWithTheirPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"\napi-open: maybe\n":          `:2: api-open is true or false, not "maybe"`,
+		"\ninsecure: maybe\n":          `:2: insecure is true or false, not "maybe"`,
 		"timeout: soon\n":              `:1: timeout is a length of time like 10s, 1h30m or 2160h, not "soon"`,
 		"timeout: 10\n":                `:1: timeout is a length of time like 10s, 1h30m or 2160h, not 10`,
 		"conns: many\n":                `:1: conns is a whole number, not "many"`,
@@ -136,7 +136,7 @@ func TestValuesOfAnotherTypeAreRefusedWithTheirPlace(t *testing.T) {
 		"api-listen: {host: x}\n":      `:1: api-listen is a text, not a map; put it in quotes`,
 		"api-listen: 7177\n":           `:1: api-listen is a text, not 7177; put it in quotes`,
 		"api-listen:\n":                `:1: api-listen is a text, not nothing`,
-		"api-open: true\n---\nlisten:": `:2: a second document begins`,
+		"insecure: true\n---\nlisten:": `:2: a second document begins`,
 		"---\n# x\n---\n":              `:3: a second document begins`,
 	} {
 		_, err := Load(flags(t), written(t, text))
@@ -144,12 +144,12 @@ func TestValuesOfAnotherTypeAreRefusedWithTheirPlace(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}
-	for _, text := range []string{"---\napi-open: true\n", "timeout: 10s\nlisten: []\nconns: 40\n", ""} {
+	for _, text := range []string{"---\ninsecure: true\n", "timeout: 10s\nlisten: []\nconns: 40\n", ""} {
 		if _, err := Load(flags(t), written(t, text)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for name, value := range map[string]string{"AWEIGH_API_OPEN": "maybe", "AWEIGH_TIMEOUT": "10", "AWEIGH_CONNS": "x"} {
+	for name, value := range map[string]string{"AWEIGH_INSECURE": "maybe", "AWEIGH_TIMEOUT": "10", "AWEIGH_CONNS": "x"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)
 			if _, err := Load(flags(t), ""); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), name+": ") {
@@ -163,6 +163,15 @@ func TestMisspeltVariablesAreRefusedAndForeignOnesAreNot(t *testing.T) {
 	t.Setenv("AWEIGH_SERVICE_HOST", "10.0.0.1") // as Kubernetes sets it
 	if _, err := Load(flags(t), ""); err != nil {
 		t.Errorf("a foreign variable: %v", err)
+	}
+	t.Run("replaced", func(t *testing.T) {
+		t.Setenv("AWEIGH_API_OPEN", "true")
+		if _, err := Load(flags(t), ""); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "AWEIGH_INSECURE replaces it") {
+			t.Errorf("a former variable: %v", err)
+		}
+	})
+	if _, err := Load(flags(t), written(t, "api-open: true\n")); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), ":1: api-open is not a setting any more; insecure replaces it") {
+		t.Errorf("a former key: %v", err)
 	}
 	t.Setenv("AWEIGH_API_LISTN", "x")
 	if _, err := Load(flags(t), ""); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "AWEIGH_API_LISTEN") {

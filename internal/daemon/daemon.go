@@ -29,13 +29,15 @@ import (
 
 // Daemon is a node ready to run.
 type Daemon struct {
-	Node   *node.Node
-	store  store.Store
-	server *api.Server
-	health *api.Server  // nil without metrics-listen
-	etcd   *etcd.Server // nil without etcd-listen
-	anchor bool         // it has a key to sign with
-	log    *slog.Logger
+	Node     *node.Node
+	store    store.Store
+	socket   *api.Server  // for this machine
+	server   *api.Server  // nil without api-listen
+	health   *api.Server  // nil without metrics-listen
+	etcd     *etcd.Server // nil without etcd-listen
+	anchor   bool         // it has a key to sign with
+	log      *slog.Logger
+	insecure []string // ports that take clients without certificates
 
 	compact autocompact.Setting
 }
@@ -57,7 +59,7 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{log: log}
+	d := &Daemon{log: log, insecure: InsecurePorts(s)}
 	if err := d.open(dir, s, node.Config{
 		Trusted: trusted,
 		Name:    s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
@@ -101,6 +103,16 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 	if d.Node, err = node.New(cfg); err != nil {
 		return err
 	}
+	users := false
+	if s.Etcd != "" {
+		if users, err = usersOnly(context.Background(), s, d.Node); err != nil {
+			return err
+		}
+	}
+	secure, err := apiTLS(s, d.log)
+	if err != nil {
+		return err
+	}
 	var port metrics.Etcd  // stays nil without one
 	var shown http.Handler // is there before anything is served
 	if s.Etcd != "" {
@@ -119,7 +131,7 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		if d.etcd, err = etcd.Listen(etcd.Config{
 			Scratch: dir.Scratch(), Identity: cfg.Identity, Announce: s.EtcdURLs, MaxRequest: s.EtcdMost, ProgressEvery: every,
 			Metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown.ServeHTTP(w, r) }),
-			Listen:  s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() (taken, live int64) {
+			Listen:  s.Etcd, TLS: secure, UsersOnly: users, Node: d.Node, Log: d.log, Size: func() (taken, live int64) {
 				m := disk.Metrics()
 				return int64(m.Disk), int64(m.Live)
 			},
@@ -128,9 +140,19 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		}
 		port = d.etcd
 	}
-	shown = metrics.Handler(cfg.Version, d.Node, disk, port)
-	if d.server, err = api.Listen(s.API, s.APIOpen, d.Node, shown); err != nil {
-		return Taken("api-listen", s.API, err)
+	shown = metrics.Handler(cfg.Version, len(d.insecure) > 0, d.Node, disk, port)
+	served := api.Config{Node: d.Node, Metrics: shown, Log: d.log, Open: d.insecure, Admins: s.APIAdmins, TLS: secure}
+	path, err := dir.Socket()
+	if err != nil {
+		return err
+	}
+	if d.socket, err = api.ListenSocket(path, served); err != nil {
+		return err
+	}
+	if s.API != "" {
+		if d.server, err = api.Listen(s.API, served); err != nil {
+			return Taken("api-listen", s.API, err)
+		}
 	}
 	if s.Metrics != "" {
 		if d.health, err = api.ListenHealth(s.Metrics, d.Node, shown); err != nil {
@@ -190,15 +212,21 @@ func bindable(listen []string) error {
 	return nil
 }
 
-// API is the address of the node's API.
-func (d *Daemon) API() string { return d.server.Addr() }
+// Socket is the address of the node's API for this machine: unix:// and a path.
+func (d *Daemon) Socket() string { return d.socket.Addr() }
+
+// API is the address of api-listen, "" without one.
+func (d *Daemon) API() string { return addrOf(d.server) }
 
 // healthAddr is the address of metrics-listen, "" without one.
-func (d *Daemon) healthAddr() string {
-	if d.health == nil {
+func (d *Daemon) healthAddr() string { return addrOf(d.health) }
+
+// addrOf is the address of a server, "" without one.
+func addrOf(s *api.Server) string {
+	if s == nil {
 		return ""
 	}
-	return d.health.Addr()
+	return s.Addr()
 }
 
 // etcdAddr is the address of etcd's API, with the port that was chosen; empty for none.
@@ -221,20 +249,21 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if a := d.Node.Root().Unseated(); !a.IsZero() {
 		d.log.Info("this anchor is not in the roster: it follows as an observer until it is admitted", "anchor", a.Short())
 	}
-	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "api", d.API(),
+	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "socket", d.Socket(), "api", d.API(),
 		"etcd", d.etcdAddr(), "metrics", d.healthAddr(), "anchor", d.anchor && d.Node.Root().Unseated().IsZero(), "network", d.Node.Root().Genesis().Hash().Short())
 	group, ctx := errgroup.WithContext(ctx)
 	served := make(chan struct{})
 	group.Go(func() error {
 		defer close(served)
 		all, ctx := errgroup.WithContext(ctx)
-		all.Go(func() error { return d.server.Run(ctx) })
+		for _, server := range []*api.Server{d.socket, d.server, d.health} {
+			if server != nil {
+				all.Go(func() error { return server.Run(ctx) })
+			}
+		}
 		all.Go(func() error { return autocompact.Run(ctx, d.compact, d.Node, d.log) })
 		if d.etcd != nil {
 			all.Go(func() error { return d.etcd.Run(ctx) })
-		}
-		if d.health != nil {
-			all.Go(func() error { return d.health.Run(ctx) })
 		}
 		return all.Wait()
 	})
@@ -260,14 +289,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // Close releases what Open opened, if it is not to Run.
 func (d *Daemon) Close() (err error) {
-	if d.server != nil {
-		err = d.server.Close()
+	for _, server := range []*api.Server{d.socket, d.server, d.health} {
+		if server != nil {
+			err = errors.Join(err, server.Close())
+		}
 	}
 	if d.etcd != nil {
 		err = errors.Join(err, d.etcd.Close())
-	}
-	if d.health != nil {
-		err = errors.Join(err, d.health.Close())
 	}
 	if d.Node != nil {
 		err = errors.Join(err, d.Node.Close())

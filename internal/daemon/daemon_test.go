@@ -16,7 +16,7 @@ import (
 func founded(t *testing.T) (home.Dir, home.Settings) {
 	t.Helper()
 	dir := home.Dir(t.TempDir())
-	s := home.Settings{Name: "one", Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}
+	s := home.Settings{Name: "one", Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Insecure: true}
 	self, err := founding.Self(dir, s)
 	if err != nil {
 		t.Fatal(err)
@@ -48,9 +48,9 @@ func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 		"conns per ip":   func(s *home.Settings) { s.PerIP = -1 },
 		"watch memory":   func(s *home.Settings) { s.WatchMemory = -1 },
 		"api":            func(s *home.Settings) { s.API = "nonsense" },
-		"open api":       func(s *home.Settings) { s.API = "0.0.0.0:0" },
+		"open api":       func(s *home.Settings) { s.Insecure = false },
 		"etcd":           func(s *home.Settings) { s.Etcd = "2379" },
-		"open etcd":      func(s *home.Settings) { s.Etcd = "0.0.0.0:0" },
+		"open etcd":      func(s *home.Settings) { s.API, s.Etcd, s.Insecure = "", "127.0.0.1:0", false },
 		"metrics":        func(s *home.Settings) { s.Metrics = "9177" },
 		"long name":      func(s *home.Settings) { s.Name = strings.Repeat("x", MaxName+1) },
 		"name of colour": func(s *home.Settings) { s.Name = "\x1b[31m" },

@@ -114,7 +114,7 @@ func newRunning(t *testing.T, size int) *running {
 		founders = append(founders, machine.Founder{Name: name, Key: keys[1].Public(), Peer: id})
 		r.dirs = append(r.dirs, dir)
 		r.set = append(r.set, home.Settings{
-			Name: name, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Metrics: "127.0.0.1:0", Etcd: "127.0.0.1:0",
+			Name: name, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Metrics: "127.0.0.1:0", Etcd: "127.0.0.1:0", Insecure: true,
 		})
 		r.logs = append(r.logs, &lines{})
 	}

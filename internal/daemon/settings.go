@@ -78,8 +78,8 @@ func Check(s home.Settings) error {
 	if s.WatchMemory < 0 || s.WatchMemory > maxWatchMemory {
 		return fmt.Errorf("%w: watch-memory is %d; it is a number of MiB from 1 to %d, 0 for the default", ErrSettings, s.WatchMemory, maxWatchMemory)
 	}
-	if err := api.CheckOpen(s.API, s.APIOpen); err != nil {
-		return fmt.Errorf("%w: api-listen: %w", ErrSettings, err)
+	if err := checkAPI(s); err != nil {
+		return err
 	}
 	if _, err := autocompact.Parse(s.Compact[0], s.Compact[1]); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
@@ -102,14 +102,12 @@ func Check(s home.Settings) error {
 	case !files.IsZero() && (files.Cert == "" || files.Key == ""):
 		return fmt.Errorf("%w: etcd-cert-file and etcd-key-file go together, and etcd-trusted-ca-file takes both", ErrSettings)
 	case s.Etcd != "":
-		// The name in a client's certificate is not checked, but a client without one is
-		// refused.
-		if err := api.CheckOpen(s.Etcd, s.APIOpen || s.EtcdCA != ""); err != nil {
-			return fmt.Errorf("%w: etcd-listen: %w", ErrSettings, err)
+		if err := checkEtcd(s); err != nil {
+			return err
 		}
 	}
 	if s.Metrics != "" {
-		if err := api.CheckOpen(s.Metrics, true); err != nil {
+		if err := api.CheckAddress(s.Metrics); err != nil {
 			return fmt.Errorf("%w: metrics-listen: %w", ErrSettings, err)
 		}
 	}

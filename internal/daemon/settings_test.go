@@ -8,18 +8,29 @@ import (
 )
 
 // TestSettingsOfTLSGoTogether: half of them is an error, and so is TLS without a
-// port; a port that asks for certificates may stand open.
+// port; a port for clients asks them for certificates, or is said to be insecure.
 func TestSettingsOfTLSGoTogether(t *testing.T) {
-	good := home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Etcd: "127.0.0.1:0"}
+	good := home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Etcd: "127.0.0.1:0"}
 	for name, c := range map[string]struct {
 		change func(*home.Settings)
 		ok     bool
 	}{
-		"none":                        {func(*home.Settings) {}, true},
-		"certificate and key":         {func(s *home.Settings) { s.EtcdCert, s.EtcdKey = "a", "b" }, true},
-		"made by itself":              {func(s *home.Settings) { s.EtcdAuto = true }, true},
-		"open, for those with one":    {func(s *home.Settings) { s.Etcd, s.EtcdCert, s.EtcdKey, s.EtcdCA = "0.0.0.0:1", "a", "b", "c" }, true},
-		"open, for everyone":          {func(s *home.Settings) { s.Etcd, s.EtcdCert, s.EtcdKey = "0.0.0.0:1", "a", "b" }, false},
+		"none":                     {func(*home.Settings) {}, true},
+		"certificate and key":      {func(s *home.Settings) { s.EtcdCert, s.EtcdKey = "a", "b" }, true},
+		"made by itself":           {func(s *home.Settings) { s.EtcdAuto = true }, true},
+		"open, for those with one": {func(s *home.Settings) { s.Etcd, s.EtcdCert, s.EtcdKey, s.EtcdCA = "0.0.0.0:1", "a", "b", "c" }, true},
+		"open, for users":          {func(s *home.Settings) { s.Etcd, s.EtcdCert, s.EtcdKey = "0.0.0.0:1", "a", "b" }, true},
+		"passwords without TLS":    {func(s *home.Settings) { s.Etcd = "0.0.0.0:1" }, false},
+		"open, as it shall be":     {func(s *home.Settings) { s.Etcd, s.API, s.Insecure = "0.0.0.0:1", "0.0.0.0:2", true }, true},
+		"an API without TLS":       {func(s *home.Settings) { s.API = "127.0.0.1:0" }, false},
+		"an API for certificates":  {func(s *home.Settings) { s.API, s.APICert, s.APIKey, s.APICA = "0.0.0.0:1", "a", "b", "c" }, true},
+		"an API with TLS alone":    {func(s *home.Settings) { s.API, s.APICert, s.APIKey = "127.0.0.1:0", "a", "b" }, false},
+		"the same, and insecure":   {func(s *home.Settings) { s.API, s.APICert, s.APIKey, s.Insecure = "127.0.0.1:0", "a", "b", true }, false},
+		"certificates and no API":  {func(s *home.Settings) { s.APICert, s.APIKey, s.APICA = "a", "b", "c" }, false},
+		"admins, of certificates": {func(s *home.Settings) {
+			s.API, s.APICert, s.APIKey, s.APICA, s.APIAdmins = "0.0.0.0:1", "a", "b", "c", []string{"d"}
+		}, true},
+		"admins without certificates": {func(s *home.Settings) { s.API, s.Insecure, s.APIAdmins = "127.0.0.1:0", true, []string{"d"} }, false},
 		"certificate without key":     {func(s *home.Settings) { s.EtcdCert = "a" }, false},
 		"issuers alone":               {func(s *home.Settings) { s.EtcdCA = "a" }, false},
 		"made by itself and a file":   {func(s *home.Settings) { s.EtcdAuto, s.EtcdCert, s.EtcdKey = true, "a", "b" }, false},

@@ -16,7 +16,7 @@ import (
 // etcdTLS is what clients of etcd are shown, nil for no TLS. Errors about the files
 // wrap ErrSettings.
 func etcdTLS(dir home.Dir, s home.Settings, log *slog.Logger) (*tls.Config, error) {
-	files := certs.Files{Cert: s.EtcdCert, Key: s.EtcdKey, ClientCA: s.EtcdCA, Revoked: s.EtcdCRL}
+	files := etcdFiles(s)
 	if s.EtcdAuto {
 		var hosts []string
 		host, _, err := net.SplitHostPort(s.Etcd)
@@ -30,9 +30,22 @@ func etcdTLS(dir home.Dir, s home.Settings, log *slog.Logger) (*tls.Config, erro
 	if files.IsZero() {
 		return nil, nil
 	}
-	c, err := certs.Server(files, log)
+	return serverTLS("clients of etcd", files, log, "http/1.1", "h2")
+}
+
+// apiTLS is what clients of api-listen are shown, nil for no TLS.
+func apiTLS(s home.Settings, log *slog.Logger) (*tls.Config, error) {
+	files := apiFiles(s)
+	if files.IsZero() {
+		return nil, nil
+	}
+	return serverTLS("api-listen", files, log, "h2", "http/1.1")
+}
+
+func serverTLS(what string, files certs.Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
+	c, err := certs.Server(files, log, protocols...)
 	if errors.Is(err, certs.ErrFiles) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("%w: TLS for clients of etcd: %w", ErrSettings, err)
+		err = fmt.Errorf("%w: TLS for %s: %w", ErrSettings, what, err)
 	}
 	return c, err
 }

@@ -29,6 +29,7 @@ type Network struct {
 	Dir     string
 	Genesis scope.Genesis
 	Nodes   []Node
+	Admin   Admin // empty: its ports are insecure
 }
 
 // Node is one of its nodes.
@@ -53,8 +54,18 @@ func homeOf(dir string, i int) home.Dir {
 }
 
 // Make makes a devnet in a directory, or opens the one that is there, which
-// must have as many nodes, or nodes must be 0, and the same mode, or that be 0.
+// must have as many nodes, or nodes must be 0, and the same mode, or that be 0. Its ports are insecure, except of one
+// that MakeSecure made.
 func Make(dir string, nodes int, mode quorum.Mode) (*Network, error) {
+	return makeOrOpen(dir, nodes, mode, false)
+}
+
+// MakeSecure is Make for a devnet whose ports take certificates of its own authority. One that is there must be such.
+func MakeSecure(dir string, nodes int, mode quorum.Mode) (*Network, error) {
+	return makeOrOpen(dir, nodes, mode, true)
+}
+
+func makeOrOpen(dir string, nodes int, mode quorum.Mode, secure bool) (*Network, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("devnet: %w", err)
@@ -67,7 +78,11 @@ func Make(dir string, nodes int, mode quorum.Mode) (*Network, error) {
 	case there > 0 && nodes > 0 && nodes != there:
 		return nil, fmt.Errorf("%w: it has %d nodes, not %d: %s", ErrDifferent, there, nodes, dir)
 	case there > 0:
-		return open(dir, there, mode)
+		n, err := open(dir, there, mode)
+		if err == nil && secure && n.Admin == (Admin{}) {
+			err = fmt.Errorf("%w: it was made without --secure: %s", ErrDifferent, dir)
+		}
+		return n, err
 	case nodes == 0:
 		nodes = 4
 	}
@@ -80,7 +95,7 @@ func Make(dir string, nodes int, mode quorum.Mode) (*Network, error) {
 	if err := vacant(dir); err != nil {
 		return nil, err
 	}
-	if err := create(dir, nodes, mode); err != nil {
+	if err := create(dir, nodes, mode, secure); err != nil {
 		return nil, err
 	}
 	return open(dir, nodes, mode)
@@ -98,7 +113,7 @@ func vacant(dir string) error {
 	}
 	for _, e := range entries {
 		rest, ours := strings.CutPrefix(e.Name(), "node")
-		if _, err := strconv.Atoi(rest); ours && err == nil && e.IsDir() || e.Name() == "lost+found" {
+		if _, err := strconv.Atoi(rest); (ours && err == nil || e.Name() == tlsDir) && e.IsDir() || e.Name() == "lost+found" {
 			continue
 		}
 		return fmt.Errorf("%w: %s has %s in it; name a new or an empty directory with --data-dir", ErrOccupied, dir, e.Name())
@@ -107,7 +122,7 @@ func vacant(dir string) error {
 }
 
 // create writes the nodes' directories, the genesis of each last.
-func create(dir string, nodes int, mode quorum.Mode) error {
+func create(dir string, nodes int, mode quorum.Mode, secure bool) error {
 	ports, err := freePorts(2 * nodes)
 	if err != nil {
 		return err
@@ -136,15 +151,20 @@ func create(dir string, nodes int, mode quorum.Mode) error {
 	for i := range nodes {
 		h, port := homeOf(dir, i), ports[2*i]
 		_ = os.Remove(h.Config()) // of an attempt that was cut off: the ports are new
-		if err := h.SaveSettings(home.Settings{
+		s := home.Settings{
 			Name: founders[i].Name,
 			Listen: []string{
 				fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", port),
 				fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", port),
 			},
 			Bootstrap: slices.Delete(slices.Clone(boot), i, i+1),
-			API:       fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]),
-		}); err != nil {
+			API:       fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]), Insecure: !secure,
+		}
+		if secure {
+			f := filesIn(dir)
+			s.APICert, s.APIKey, s.APICA, s.APIAdmins = f.server.Cert, f.server.Key, f.admin.CA, []string{scope.RootName}
+		}
+		if err := h.SaveSettings(s); err != nil {
 			return err
 		}
 	}
@@ -183,6 +203,11 @@ func open(dir string, nodes int, mode quorum.Mode) (*Network, error) {
 		if err != nil {
 			return nil, err
 		}
+		if secure := s.APICA != ""; !secure {
+			s.Insecure = true // it may be of an earlier version
+		} else if n.Admin, err = issue(dir); err != nil {
+			return nil, err
+		}
 		n.Nodes = append(n.Nodes, Node{Name: s.Name, Home: h, Peer: id, Settings: s})
 	}
 	if has := n.Genesis.Policy.Rules.Mode; mode != 0 && mode != has {
@@ -191,13 +216,20 @@ func open(dir string, nodes int, mode quorum.Mode) (*Network, error) {
 	return n, nil
 }
 
-// APIs are the addresses of all nodes.
-func (n *Network) APIs() []string {
+// APIs are the addresses of all nodes: their ports if those are insecure, and their sockets otherwise.
+func (n *Network) APIs() ([]string, error) {
 	out := make([]string, len(n.Nodes))
-	for i := range n.Nodes {
-		out[i] = n.Nodes[i].API
+	for i, x := range n.Nodes {
+		if out[i] = x.API; n.Admin == (Admin{}) {
+			continue
+		}
+		path, err := x.Home.Socket()
+		if err != nil {
+			return nil, err
+		}
+		out[i] = "unix://" + path
 	}
-	return out
+	return out, nil
 }
 
 // ServeEtcd makes every node serve etcd's API, for this run: the first at the
@@ -209,7 +241,9 @@ func (n *Network) ServeEtcd(address string, chosen bool) error {
 		return err
 	}
 	for i := range n.Nodes {
-		n.Nodes[i].Etcd = fmt.Sprintf("127.0.0.1:%d", ports[i])
+		x := &n.Nodes[i]
+		x.Etcd = fmt.Sprintf("127.0.0.1:%d", ports[i])
+		x.EtcdCert, x.EtcdKey, x.EtcdCA = x.APICert, x.APIKey, x.APICA
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil && chosen {

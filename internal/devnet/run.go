@@ -108,7 +108,10 @@ func (x Node) run(ctx context.Context, program string, args []string) (err error
 	}
 	defer life.Close()
 	defer alive.Close()
-	args = append(slices.Clone(args), "--etcd-listen", x.Etcd, "--data-dir", string(x.Home))
+	args = append(slices.Concat(args, x.flags()), "--data-dir", string(x.Home))
+	if x.Insecure {
+		args = append(args, "--insecure")
+	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = life, log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -164,7 +167,11 @@ func WithParent(ctx context.Context, stdin io.Reader) context.Context {
 // Greet waits until the network decides: it writes a greeting where there is
 // none, or proposes a transaction that changes nothing.
 func (n *Network) Greet(ctx context.Context) (height uint64, err error) {
-	c, err := client.Dial(n.APIs()...)
+	addresses, err := n.APIs()
+	if err != nil {
+		return 0, err
+	}
+	c, err := client.Dial(addresses...)
 	if err != nil {
 		return 0, err
 	}

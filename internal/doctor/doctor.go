@@ -88,7 +88,7 @@ func Examine(ctx context.Context, s Subject) []Finding {
 	}{
 		{"files", e.checkFiles}, {"keys", e.checkKeys}, {"genesis", e.checkGenesis}, {"process", e.checkProcess},
 		{"store", e.checkStore}, {"twins", e.checkTwins}, {"limits", e.checkLimits}, {"disk", e.checkDisk},
-		{"ports", e.checkPorts}, {"clock", e.checkClock}, {"health", e.checkHealth},
+		{"ports", e.checkPorts}, {"callers", e.checkCallers}, {"clock", e.checkClock}, {"health", e.checkHealth},
 	} {
 		if e.Begun != nil {
 			e.Begun(part.name)

@@ -25,7 +25,7 @@ func founded(t *testing.T, at time.Time) Subject {
 	t.Helper()
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	dir := home.Dir(filepath.Join(t.TempDir(), "node"))
-	s := home.Settings{Name: "one", Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}
+	s := home.Settings{Name: "one", Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Insecure: true}
 	self, err := founding.Self(dir, s)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestMistakesAreFound(t *testing.T) {
 			t.Cleanup(func() { l.Close() })
 			s.Settings.Listen = []string{fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", l.Addr().(*net.TCPAddr).Port)}
 		}, "ports", "in use by another program"},
-		"an open API": {func(_ *testing.T, s *Subject) { s.Settings.API = "0.0.0.0:7177" }, "settings", "loopback"},
+		"an open API": {func(_ *testing.T, s *Subject) { s.Settings.Insecure = false }, "settings", "would take every client"},
 		"a broken key": {func(t *testing.T, s *Subject) {
 			if err := os.WriteFile(s.Dir.Anchor(), []byte("ed25519:zz\n"), 0o600); err != nil {
 				t.Fatal(err)
@@ -139,13 +139,42 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
+// TestUnreadableStoreIsNotChecked: whether the node has run is not known then, and no backup mends it.
+func TestUnreadableStoreIsNotChecked(t *testing.T) {
+	if os.Geteuid() <= 0 {
+		t.Skip("this user may read everything")
+	}
+	s := founded(t, time.Now())
+	store := s.Dir.Store()
+	if err := os.Mkdir(store, 0o000); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(store, 0o700) })
+	all := Examine(t.Context(), s)
+	want(t, all, "store", NotChecked, "permission denied")
+	if f := verdict(t, all, "store"); !strings.Contains(f.Do, "the user that the files belong to") {
+		t.Errorf("it advises %q", f.Do)
+	}
+	if f := verdict(t, all, "process"); strings.Contains(f.Found, "has not run") {
+		t.Errorf("it says %q", f.Found)
+	}
+}
+
+func TestHeightThatDoesNotMoveNamesWhatWaits(t *testing.T) {
+	for waiting, text := range map[uint64]string{0: "others are ahead", 1: "1 write waits", 5: "5 writes wait"} {
+		if got := still(&aweighv1.StatusResponse{Waiting: waiting}); got != text {
+			t.Errorf("%d: %q, not %q", waiting, got, text)
+		}
+	}
+}
+
 func TestClockBeforeTheNetworkIsNoticed(t *testing.T) {
 	want(t, Examine(t.Context(), founded(t, time.Now().Add(time.Hour))), "clock", Fail, "was founded")
 }
 
 func TestWhatIsNotThereIsNotMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
-	findings := Examine(t.Context(), Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}})
+	findings := Examine(t.Context(), Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Insecure: true}})
 	want(t, findings, "directory", Fail, "none")
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("the directory was made")
@@ -158,7 +187,7 @@ func TestOtherDirectoriesAreLeftAlone(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}, Fix: true}
+	s := Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Insecure: true}, Fix: true}
 	findings := Examine(t.Context(), s)
 	want(t, findings, "directory", Fail, "holds no node")
 	for _, f := range findings {

@@ -27,8 +27,8 @@ func (e *exam) checkPorts() {
 	}
 	busy := 0
 	bad := false
-	all := append(e.listens(), "tcp "+e.Settings.API)
-	for _, address := range []string{e.Settings.Etcd, e.Settings.Metrics} {
+	all := e.listens()
+	for _, address := range []string{e.Settings.API, e.Settings.Etcd, e.Settings.Metrics} {
 		if address != "" {
 			all = append(all, "tcp "+address)
 		}

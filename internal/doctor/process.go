@@ -33,7 +33,10 @@ func (e *exam) checkProcess() {
 		e.warn("process", err.Error(), "set XDG_RUNTIME_DIR or XDG_STATE_HOME as for the node")
 	}
 	var own, siblings []string
-	if _, port, err := net.SplitHostPort(e.Settings.API); err == nil && port != "0" {
+	if path, err := e.Dir.Socket(); err == nil {
+		own = append(own, "unix://"+path)
+	}
+	if _, port, err := net.SplitHostPort(e.Settings.API); err == nil && port != "0" && e.Settings.APICA == "" {
 		own = append(own, e.Settings.API)
 	}
 	for _, r := range entries {

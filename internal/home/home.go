@@ -5,6 +5,7 @@
 //	anchor.key     signs ballots; only anchors have one
 //	genesis.cbor   the network's genesis
 //	store/         the node's state
+//	run/api.sock   where the node's API listens, while it runs
 //
 // Keys are readable by their owner alone. Nothing here is ever overwritten.
 package home
@@ -17,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/aweigh/aweigh/internal/syncdir"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -73,6 +75,9 @@ func (d Dir) write(name string, data []byte, mode fs.FileMode) (err error) {
 	}
 	if err != nil { // a file system without links
 		err = os.Rename(f.Name(), name)
+	}
+	if err == nil {
+		err = syncdir.Sync(string(d))
 	}
 	if err != nil {
 		return fmt.Errorf("home: %w", err)

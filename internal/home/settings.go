@@ -24,8 +24,13 @@ type Settings struct {
 	FirstCome   bool      // no scope gives way to others
 	PerIP       int       // connections that one IP address may hold; 0 is the default
 	WatchMemory int       // MiB that the watches of clients may hold; 0 is the default
-	API         string    // host:port
-	APIOpen     bool      // the APIs may listen on other than loopback addresses
+	API         string    // host:port; empty: the node's socket alone
+	APICert     string    // file of the certificate that the API shows at api-listen; empty: no TLS
+	APIKey      string    // file of its key
+	APICA       string    // file of the issuers of clients' certificates
+	APICRL      string    // file of revoked certificates of clients; empty: none
+	APIAdmins   []string  // common names of the certificates whose holders may use the anchor's key
+	Insecure    bool      // the ports for clients may take clients without certificates
 	Etcd        string    // host:port for etcd's API; empty for none
 	EtcdURLs    []string  // at which clients of etcd reach it, for other nodes to tell
 	EtcdCert    string    // file of the certificate that etcd's API shows; empty: no TLS
@@ -106,7 +111,12 @@ func (s Settings) yaml() string {
 	if s.WatchMemory != 0 {
 		fmt.Fprintf(&b, "\n# MiB of changes that all watches of clients may hold together.\nwatch-memory: %d\n", s.WatchMemory)
 	}
-	one("Where clients reach this node.", "api-listen", s.API)
+	one("Where clients on other machines reach this node, host:port; on this one, it always listens at run/api.sock.", "api-listen", s.API)
+	one("Files (PEM) of the certificate and key that clients there are shown, and of the issuers of the certificates that they must show. Changes are noticed.", "api-cert", s.APICert)
+	one("", "api-key", s.APIKey)
+	one("", "api-client-ca", s.APICA)
+	one("File (PEM) of the lists of certificates that those issuers revoked.", "api-client-crl", s.APICRL)
+	list("Common names of the certificates whose holders may govern and vote with this anchor's key.", "api-admins", s.APIAdmins)
 	one("Where clients of etcd reach this node, host:port.", "etcd-listen", s.Etcd)
 	list("URLs at which clients of etcd reach this node, which other nodes report, if it listens on every address.", "etcd-announce", s.EtcdURLs)
 	one("Files (PEM) of the certificate and key that clients of etcd are shown: TLS. Changes are noticed.", "etcd-cert-file", s.EtcdCert)
@@ -120,7 +130,7 @@ func (s Settings) yaml() string {
 	one("How often a watch of etcd's gets progress, if it asked for that, while nothing happens.", "watch-progress-notify-interval", s.EtcdTells)
 	one("Compact the history by itself: periodic or revision, and how much of it is kept, like 24h or 10000.", "auto-compaction-mode", s.Compact[0])
 	one("", "auto-compaction-retention", s.Compact[1])
-	flag("Allow addresses other than loopback ones for APIs without client certificates: every client that reaches them can write.", "api-open", s.APIOpen)
+	flag("Let api-listen and etcd-listen take clients without certificates: every client that reaches them can read and write.", "insecure", s.Insecure)
 	one("Where metrics and health are served besides, to every client that reaches it, host:port.", "metrics-listen", s.Metrics)
 	one("debug, info, warn or error.", "log-level", s.LogLevel)
 	one("text or json.", "log-format", s.LogFormat)
@@ -133,7 +143,9 @@ func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
 		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), Trusted: k.String("trusted"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"), WatchMemory: k.Int("watch-memory"),
-		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Metrics: k.String("metrics-listen"),
+		API: k.String("api-listen"), Insecure: k.Bool("insecure"), Metrics: k.String("metrics-listen"),
+		APICert: k.String("api-cert"), APIKey: k.String("api-key"), APICA: k.String("api-client-ca"),
+		APICRL: k.String("api-client-crl"), APIAdmins: k.Strings("api-admins"),
 		Etcd: k.String("etcd-listen"), EtcdURLs: k.Strings("etcd-announce"), EtcdCert: k.String("etcd-cert-file"), EtcdKey: k.String("etcd-key-file"),
 		EtcdCA: k.String("etcd-trusted-ca-file"), EtcdAuto: k.Bool("etcd-auto-tls"),
 		EtcdCRL: k.String("client-crl-file"), EtcdMost: k.Int("max-request-bytes"), EtcdTells: k.String("watch-progress-notify-interval"),

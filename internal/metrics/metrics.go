@@ -50,8 +50,8 @@ const (
 )
 
 // Handler serves the metrics of a node, its store, and its port of etcd's API, which
-// is nil if there is none.
-func Handler(version string, n Node, s Store, port Etcd) http.Handler {
+// is nil if there is none. insecure reports whether a port takes clients without certificates.
+func Handler(version string, insecure bool, n Node, s Store, port Etcd) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -60,6 +60,14 @@ func Handler(version string, n Node, s Store, port Etcd) http.Handler {
 			Name: "aweigh_build_info", Help: "1, with the version of the program.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 		}, func() float64 { return 1 }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "aweigh_insecure", Help: "1 if a port for clients takes clients without certificates, by the setting insecure.",
+		}, func() float64 {
+			if insecure {
+				return 1
+			}
+			return 0
+		}),
 		collector{ofNode(n, port), ofNetwork(n), ofStore(s)},
 	)
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{

@@ -26,14 +26,14 @@ type Entry struct {
 }
 
 // ErrNone means that nothing runs here.
-var ErrNone = errors.New("running: no node runs here; start one with \"aweigh devnet\", or name one with --api HOST:PORT")
+var ErrNone = errors.New("running: no node runs here; start one with \"aweigh devnet\", or name one with --api unix:///DATA-DIR/run/api.sock, or HOST:PORT")
 
 // ErrMany means that it is not clear which is meant.
-var ErrMany = errors.New("running: more than one network runs here; choose with --api HOST:PORT")
+var ErrMany = errors.New("running: more than one network runs here; choose with --api")
 
-// dirOf is where the entries stand: below XDG_RUNTIME_DIR, or in the user's
+// Dir is where the entries stand: below XDG_RUNTIME_DIR, or in the user's
 // state directory.
-func dirOf() (string, error) {
+func Dir() (string, error) {
 	if d := os.Getenv("XDG_RUNTIME_DIR"); d != "" {
 		return filepath.Join(d, "aweigh"), nil
 	}
@@ -56,7 +56,7 @@ func StateDir() (string, error) {
 
 // Add enters e, for this process, until remove is called.
 func Add(e Entry) (remove func(), err error) {
-	dir, err := dirOf()
+	dir, err := Dir()
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func Add(e Entry) (remove func(), err error) {
 // List is the entries whose process is alive, by data directory. It removes those
 // of processes that are gone.
 func List() ([]Entry, error) {
-	dir, err := dirOf()
+	dir, err := Dir()
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func TestNetworksThatRunAreFound(t *testing.T) {
 
 func TestEntriesOfDeadProcessesDoNotCount(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	dir, err := dirOf()
+	dir, err := Dir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestEntriesOfDeadProcessesDoNotCount(t *testing.T) {
 func TestEntriesAreForTheirOwnerAlone(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	add(t, Entry{Kind: "devnet", DataDir: "/a", Network: "n", APIs: []string{"1"}})
-	dir, _ := dirOf()
+	dir, _ := Dir()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)

@@ -29,7 +29,7 @@ func TestZombiesDoNotRun(t *testing.T) {
 		fields := Stat(child.Process.Pid)
 		return len(fields) > 0 && fields[0] == "Z"
 	})
-	dir, err := dirOf()
+	dir, err := Dir()
 	if err != nil {
 		t.Fatal(err)
 	}

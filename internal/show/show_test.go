@@ -53,7 +53,7 @@ func TestTablesHoldNothingThatDoesNotPrint(t *testing.T) {
 		}),
 		p.Range(&aweighv1.RangeResponse{Kvs: []*aweighv1.KeyValue{{Key: []byte(evil), Value: []byte(evil)}}}, false),
 		p.Watch(&aweighv1.WatchResponse{Events: []*aweighv1.Event{{Kv: &aweighv1.KeyValue{Key: []byte(evil), Value: []byte(evil)}}}}),
-		p.Members([]Member{{Name: evil, Dir: evil}}, 1, "/greeting"),
+		p.Members([]Member{{Name: evil, Dir: evil}}, 1, "/greeting", Access{CA: evil, Cert: evil, Key: evil}),
 	} {
 		if err != nil {
 			t.Fatal(err)

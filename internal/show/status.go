@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
 )
 
 type anchorJSON struct {
@@ -33,6 +34,7 @@ type statusJSON struct {
 	Node         string       `json:"node_name"`
 	Version      string       `json:"version"`
 	Peer         string       `json:"peer"`
+	Author       string       `json:"author,omitempty"` // key with which the node signs the requests of its clients
 	Addresses    []string     `json:"addresses"`
 	Anchor       string       `json:"anchor,omitempty"`       // empty for an observer
 	Unseated     string       `json:"unseated,omitempty"`     // anchor whose key the node holds, without a seat in the roster
@@ -65,6 +67,7 @@ type statusJSON struct {
 	Faulty       []string     `json:"faulty,omitempty"`
 	Trusted      *pinJSON     `json:"trusted,omitempty"` // none: the genesis is enough
 	LostScopes   []string     `json:"lost_scopes,omitempty"`
+	Insecure     []string     `json:"insecure,omitempty"` // ports that take clients without certificates
 }
 
 // pinJSON is the roster that a node's operator trusts.
@@ -92,6 +95,14 @@ func trustedRow(p *aweighv1.Pin) string {
 	}
 	since := time.Unix(0, p.SinceNs)
 	return fmt.Sprintf("roster %s, whose epoch began at %s, %s", p.Roster, instant(p.SinceNs), ago(time.Since(since)))
+}
+
+// insecureRow names the ports that take clients without certificates; "" if there are none.
+func insecureRow(ports []string) string {
+	if len(ports) == 0 {
+		return ""
+	}
+	return strings.Join(ports, " and ") + " take clients without certificates"
 }
 
 // progress is how far a snapshot was fetched.
@@ -159,7 +170,9 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		{"peers", fmt.Sprintf("%d connected, %s waiting", len(s.Peers), Count(s.Waiting, "write"))},
 		{"epoch", fmt.Sprintf("%d, %d of %d blocks; %s", s.Header.GetEpoch(), s.EpochAge, s.EpochBlocks, decisions(s.OpenDecisions))},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes; anchors of %d sign", s.Finalize, s.TotalWeight, s.ReachableWeight)},
+		{"author", authorKey(s)},
 		{"trusted", trustedRow(s.Pin)},
+		{"insecure", insecureRow(s.Insecure)},
 		{"health", Health(s)},
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
@@ -301,7 +314,7 @@ func Quorum(s *aweighv1.StatusResponse) string {
 
 func statusOf(s *aweighv1.StatusResponse) statusJSON {
 	out := statusJSON{
-		Header: headerJSON(s.Header), Network: s.NetworkName, Node: s.NodeName, Version: s.Version, Peer: s.Peer,
+		Header: headerJSON(s.Header), Network: s.NetworkName, Node: s.NodeName, Version: s.Version, Peer: s.Peer, Author: authorKey(s),
 		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Unseated: hex.EncodeToString(s.Unseated), UnseatedWhy: s.UnseatedWhy,
 		EpochAge: s.EpochAge, EpochBlocks: s.EpochBlocks, Open: s.OpenDecisions, Mode: s.Mode, View: s.View,
 		Leader: hex.EncodeToString(s.Leader), TotalWeight: s.TotalWeight, FaultBudget: s.FaultBudget,
@@ -309,7 +322,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp, Snapshot: progressOf(s.Snapshot),
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
-		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin),
+		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin), Insecure: s.Insecure,
 	}
 	for _, p := range s.LostScopes {
 		out.LostScopes = append(out.LostScopes, Key(p))
@@ -324,4 +337,13 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		out.Faulty = append(out.Faulty, hex.EncodeToString(f))
 	}
 	return out
+}
+
+// authorKey is the key with which the node signs the requests of its clients.
+func authorKey(s *aweighv1.StatusResponse) string {
+	key, ok := scope.PeerKey(s.Peer)
+	if !ok {
+		return ""
+	}
+	return key.String()
 }

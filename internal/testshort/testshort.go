@@ -1,7 +1,14 @@
-// Package testshort holds what tests share about go test -short, which runs what finishes within seconds.
+// Package testshort decides how much a test does: little with go test -short, which runs what finishes within seconds;
+// more by default, which runs what a change has to pass; and all with AWEIGH_TESTS=all, as .ci/run does.
 package testshort
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
+
+// All reports whether tests do all that they can.
+func All() bool { return os.Getenv("AWEIGH_TESTS") == "all" && !testing.Short() }
 
 // Skip skips a test that takes seconds if the tests run with -short.
 func Skip(t testing.TB) {
@@ -9,4 +16,23 @@ func Skip(t testing.TB) {
 	if testing.Short() {
 		t.Skip("takes seconds, and -short was given")
 	}
+}
+
+// SkipUnlessAll skips a test that takes many seconds unless AWEIGH_TESTS=all is set.
+func SkipUnlessAll(t testing.TB) {
+	t.Helper()
+	if !All() {
+		t.Skip("takes many seconds: AWEIGH_TESTS=all runs it")
+	}
+}
+
+// Cases is how many cases a test draws: few with -short, some by default, all with AWEIGH_TESTS=all.
+func Cases[N int | uint64](few, some, all N) N {
+	switch {
+	case testing.Short():
+		return few
+	case All():
+		return all
+	}
+	return some
 }

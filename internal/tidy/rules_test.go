@@ -11,7 +11,7 @@ const module = "github.com/aweigh/aweigh"
 var (
 	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "internal/refusal", "kv"}
 	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
-	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/fence")
+	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/authn", "internal/fence", "internal/socket")
 	held    = append(slices.Clip(pure), "internal/lthash", "node/machine", "node/referral") // held to the rules of pure code
 )
 
@@ -30,6 +30,8 @@ var directions = []struct {
 	{"internal/curve", []string{"internal/must"}, "it looks at encodings of points, and knows no keys"},
 	{"internal/lthash", []string{"internal/must"}, "it hashes sets of elements, whatever they stand for"},
 	{"internal/fence", nil, "it looks at requests of HTTP, whatever they ask for"},
+	{"internal/authn", []string{""}, "it finds the callers of all surfaces, and uses none"},
+	{"internal/socket", nil, "it opens sockets, whatever is served there"},
 	{"kv", []string{""}, "storage as a vocabulary, below all who store"},
 	{"quorum", base, "weights and consensus are the lowest decision"},
 	{"trust", append(slices.Clip(base), "quorum"), "trust gives weights, and knows no ballots"},
@@ -50,7 +52,7 @@ var directions = []struct {
 	{"client", append(slices.Clip(pure), "node", "api/aweigh"), "speaks the node's API"},
 	{"internal/forge", slices.Clip(pure), "it looks at messages by their types' names, so that tests within package node can use it"},
 	{"sim", append(slices.Clip(pure), "node", "store", "p2p", "internal/forge"), "drives real nodes in a simulated world"},
-	{"sim/scenario", append(slices.Clip(pure), "node/machine", "internal/nearest"), "it says what happens in a world, and runs none"},
+	{"sim/scenario", append(slices.Clip(pure), "node/machine", "internal/nearest", "internal/policytext"), "it says what happens in a world, and runs none"},
 	{"sim/sweep", []string{"", "sim"}, "it runs worlds, and looks into none"},
 	{"etcd", surface, "a surface"},
 	{"etcd/auth", append(slices.Clip(pure), "node", "etcd/etcdpb"), "it knows users, and serves no call"},

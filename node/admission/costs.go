@@ -18,7 +18,7 @@ import (
 // (scope.CheckedBundle.Cost). Requests that reserve nothing are not limited. The zero value is ready.
 type Costs struct {
 	limit   atomic.Pointer[rate.Limiter] // of what is reserved
-	vain    atomic.Pointer[rate.Limiter] // of what was priced and cannot be reserved
+	vain    atomic.Pointer[rate.Limiter] // of what was priced and is not reserved
 	pricing sync.Mutex
 	until   atomic.Int64 // wall clock in ns: until then all is priced, as something cost more than expected
 }
@@ -50,6 +50,15 @@ func (c *Costs) Wait(ctx context.Context, units int64, prefix []byte) error {
 		return nil
 	}
 	return turn(ctx, limiter(&c.limit, 8*ownUnits), units, prefix)
+}
+
+// WaitPriced is Wait for a mutation that was priced. If the mutation is given up instead, its price was found in vain.
+func (c *Costs) WaitPriced(ctx context.Context, units int64, prefix []byte) error {
+	err := c.Wait(ctx, units, prefix)
+	if err != nil {
+		c.Lost(units)
+	}
+	return err
 }
 
 // Begin waits until something may be priced: what was priced in vain must be paid for first. It then holds pricing:

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -29,5 +30,24 @@ func TestForbiddenWritesAreRefused(t *testing.T) {
 	}
 	if r := n.fx.Reply[0]; r.Mutation != both.Mutations()[1].ID || !errors.Is(r.Refused, scope.ErrInvalid) {
 		t.Errorf("told is %+v", r)
+	}
+}
+
+// TestAuthorsThatAreNotListedAreRefused: a bundle of an author that the policy does not list never waits for a block,
+// whether a client hands it in or a peer sends it. A peer is not blamed: it may know another policy.
+func TestAuthorsThatAreNotListedAreRefused(t *testing.T) {
+	n := newLone(t, scope.DefaultPolicy(quorum.BFT), false)
+	n.author = loneKey(t, 9) // no anchor's
+	b := n.sign(n.write("/a", "v"))
+	fx := n.step(Submit{Bundle: b})
+	if n.pool.mutations != 0 || len(fx.Reply) != 1 || !errors.Is(fx.Reply[0].Refused, scope.ErrNoAuthor) {
+		t.Fatalf("%d mutations wait, told are %+v", n.pool.mutations, fx.Reply)
+	}
+	fx = n.step(Arrived{From: "stranger", Message: BundleIn{Bundle: b}})
+	if n.pool.mutations != 0 || len(fx.Notes) != 1 {
+		t.Fatalf("%d mutations wait, noted are %v", n.pool.mutations, fx.Notes)
+	}
+	if d, ok := fx.Notes[0].(Dropped); !ok || d.Class != refusal.Denied || d.Class.Blame() {
+		t.Errorf("noted is %+v", fx.Notes[0])
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	ballots "github.com/aweigh/aweigh/votes"
@@ -641,10 +642,7 @@ func TestEnginesLiveInTheModel(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			traces, did := 200, make(map[string]int)
-			if testing.Short() {
-				traces = 40
-			}
+			traces, did := testshort.Cases(20, 80, 200), make(map[string]int)
 			if os.Getenv("AWEIGH_MODEL") == "large" {
 				traces = 10_000
 			}

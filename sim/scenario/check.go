@@ -196,6 +196,9 @@ func (c *checker) numbers(path string, list []int, there int, what string) {
 }
 
 func (c *checker) network(n Network) {
+	if _, err := (&Scenario{Network: n}).Authors(); err != nil {
+		c.refuse("network.authors", "%v", err)
+	}
 	if len(n.When) > len(rules) {
 		c.refuse("network.when", "has %d predicates, more than %d", len(n.When), len(rules))
 	} else if err := (&Scenario{Network: n}).Rules().Check(); err != nil {

@@ -54,6 +54,7 @@ type Network struct {
 	Whole       int           `yaml:"whole,omitempty"`       // blocks that earn all that an epoch can, see trust.Params; 64
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
 	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, deletions, changes or nothing; nothing
+	Authors     []string      `yaml:"authors,omitempty"`     // of the policy, as its text has them: alice who=any prefix=/a/; none: anyone may write
 	When        []string      `yaml:"when,omitempty"`        // predicates of the rules of load.acts, in the place of those of rules
 	Notice      time.Duration `yaml:"notice,omitempty"`      // after which scopes that are founded can be revoked; 0: never
 }

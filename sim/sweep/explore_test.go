@@ -6,17 +6,22 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// TestSchedulesHold plays the schedules on record, which came to states of consensus that are rare, and a few that go
+// TestSchedulesHold plays the schedules on record (with -short, some), which came to states of consensus that are rare, and a few that go
 // on from there.
 func TestSchedulesHold(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "schedules", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no schedules: %v", err)
 	}
-	cfg := ExploreConfig{Worlds: 20}
+	more := testshort.Cases(4, 10, 20)
+	if testing.Short() {
+		files = files[:len(files)/4]
+	}
+	cfg := ExploreConfig{Worlds: more}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {
@@ -36,7 +41,7 @@ func TestSchedulesHold(t *testing.T) {
 	for _, f := range r.Failures {
 		t.Errorf("world %d: %s\n%s", f.World, f.Text, f.Scenario.Encode())
 	}
-	if r.Worlds != len(files)+20 || r.States < 10*len(files) {
+	if r.Worlds != len(files)+more || r.States < 10*len(files) {
 		t.Errorf("%d worlds came to %d states alone", r.Worlds, r.States)
 	}
 }
@@ -44,7 +49,7 @@ func TestSchedulesHold(t *testing.T) {
 func TestExplorationIsAFunctionOfItsSeed(t *testing.T) {
 	var runs []*Explored
 	for range 2 {
-		r, err := Explore(t.Context(), ExploreConfig{Worlds: 12, Seed: 3})
+		r, err := Explore(t.Context(), ExploreConfig{Worlds: testshort.Cases(5, 12, 12), Seed: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -268,7 +268,7 @@ func TestSecondProcessOnOneKeyEndsSilent(t *testing.T) {
 		n.put(i%4, fmt.Sprint("/k/", i))
 	}
 	t.Cleanup(func() { clone.signal(sigKill) })
-	clone.startAs("node", "--data-dir", clone.dir, "--listen", clone.listen, "--api-listen", clone.api)
+	clone.startAs("node", "--data-dir", clone.dir, "--listen", clone.listen, "--api-listen", clone.api, "--insecure")
 	// The others may talk to the original alone: then the clone hears nobody.
 	for i := range 8 {
 		n.put(i%4, fmt.Sprint("/l/", i))
@@ -355,7 +355,7 @@ func TestLostAnchorIsShownByAll(t *testing.T) {
 	o := newProcess(n, "observer", ports[0], ports[1])
 	must(t, os.Mkdir(o.dir, 0o700))
 	o.startAs("join", strings.TrimSpace(n.must("invite", "--api", n.nodes[0].api)), "--data-dir", o.dir, "--name", o.name,
-		"--listen", o.listen, "--api-listen", o.api, "--log-level", *level)
+		"--listen", o.listen, "--api-listen", o.api, "--insecure", "--log-level", *level)
 	t.Cleanup(func() { o.signal(sigKill) })
 	all := append(slices.Clone(n.nodes), o)
 	shown := func(failures int64, state string) func(context.Context) error {

@@ -160,7 +160,7 @@ func TestAnchorsComeAndGo(t *testing.T) {
 	fifth := newProcess(n, "node5", ports[0], ports[1])
 	must(t, os.Mkdir(fifth.dir, 0o700))
 	fifth.startAs("join", strings.TrimSpace(n.must("invite", "--api", n.nodes[0].api)), "--data-dir", fifth.dir, "--name", fifth.name,
-		"--listen", fifth.listen, "--api-listen", fifth.api, "--log-level", *level)
+		"--listen", fifth.listen, "--api-listen", fifth.api, "--insecure", "--log-level", *level)
 	t.Cleanup(func() { fifth.signal(sigKill) })
 	until(t, 20*time.Second, "the observer answers", func(ctx context.Context) error {
 		s, err := fifth.status(ctx)
@@ -341,7 +341,7 @@ func (n *network) twice(t *testing.T, p *process) (epoch uint64) {
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(clone.dir, "anchor.key"), key, 0o600))
 		p.start()
-		clone.startAs("node", "--data-dir", clone.dir, "--listen", clone.listen, "--api-listen", clone.api, "--name", clone.name)
+		clone.startAs("node", "--data-dir", clone.dir, "--listen", clone.listen, "--api-listen", clone.api, "--insecure", "--name", clone.name)
 		both := []*process{p, clone}
 		for _, x := range both {
 			until(t, 20*time.Second, x.name+" is up", func(ctx context.Context) error {

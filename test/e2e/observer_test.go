@@ -32,7 +32,7 @@ func TestObserverFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	o.startAs("join", invite, "--data-dir", o.dir, "--name", o.name, "--listen", o.listen, "--api-listen", o.api,
+	o.startAs("join", invite, "--data-dir", o.dir, "--name", o.name, "--listen", o.listen, "--api-listen", o.api, "--insecure",
 		"--log-level", *level)
 	t.Cleanup(func() { o.signal(sigKill) })
 	reaches := func(height uint64) func(context.Context) error {

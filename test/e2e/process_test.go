@@ -45,7 +45,7 @@ func newProcess(n *network, name string, p2p, api int) *process {
 // init is the command line that makes the node.
 func (p *process) init(args ...string) []string {
 	return append([]string{"init", "--data-dir", p.dir, "--name", p.name, "--listen", p.listen,
-		"--api-listen", p.api, "--log-level", *level}, args...)
+		"--api-listen", p.api, "--insecure", "--log-level", *level}, args...)
 }
 
 func (p *process) log() string { return filepath.Join(p.dir, "node.log") }

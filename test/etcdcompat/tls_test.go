@@ -29,7 +29,7 @@ func startNode(t *testing.T, flags ...string) (address, dir string) {
 	}
 	address, dir = freeAddress(t), filepath.Join(t.TempDir(), "node")
 	init := exec.Command(program, append([]string{"init", "--data-dir", dir, "--listen", "/ip4/127.0.0.1/tcp/0",
-		"--api-listen", "127.0.0.1:0", "--etcd-listen", address, "--log-level", "warn"}, flags...)...)
+		"--insecure", "--etcd-listen", address, "--log-level", "warn"}, flags...)...)
 	if out, err := init.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", init, err, out)
 	}

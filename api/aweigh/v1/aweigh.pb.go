@@ -2740,6 +2740,7 @@ type StatusResponse struct {
 	UnseatedWhy     string                 `protobuf:"bytes,44,opt,name=unseated_why,json=unseatedWhy,proto3" json:"unseated_why,omitempty"`        // barred, retired or evicted; empty if it never had a seat
 	Pin             *Pin                   `protobuf:"bytes,45,opt,name=pin,proto3" json:"pin,omitempty"`                                           // the roster that the operator trusts, if any
 	LostScopes      [][]byte               `protobuf:"bytes,46,rep,name=lost_scopes,json=lostScopes,proto3" json:"lost_scopes,omitempty"`           // prefixes of scopes below the root in which this anchor lost its record
+	Insecure        []string               `protobuf:"bytes,47,rep,name=insecure,proto3" json:"insecure,omitempty"`                                 // the node's ports that take clients without certificates, such as "api-listen 127.0.0.1:7177"
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3043,6 +3044,13 @@ func (x *StatusResponse) GetPin() *Pin {
 func (x *StatusResponse) GetLostScopes() [][]byte {
 	if x != nil {
 		return x.LostScopes
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetInsecure() []string {
+	if x != nil {
+		return x.Insecure
 	}
 	return nil
 }
@@ -8443,7 +8451,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xe0\t\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xfc\t\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -8487,7 +8495,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\funseated_why\x18, \x01(\tR\vunseatedWhy\x12 \n" +
 	"\x03pin\x18- \x01(\v2\x0e.aweigh.v1.PinR\x03pin\x12\x1f\n" +
 	"\vlost_scopes\x18. \x03(\fR\n" +
-	"lostScopes\"R\n" +
+	"lostScopes\x12\x1a\n" +
+	"\binsecure\x18/ \x03(\tR\binsecure\"R\n" +
 	"\x03Pin\x12\x16\n" +
 	"\x06roster\x18\x01 \x01(\tR\x06roster\x12\x18\n" +
 	"\areached\x18\x02 \x01(\bR\areached\x12\x19\n" +

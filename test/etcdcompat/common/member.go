@@ -40,7 +40,7 @@ func newMember(n *network, name string, ports []int, flags []string) *member {
 	m := &member{net: n, name: name, dir: filepath.Join(n.dir, name), endpoint: fmt.Sprintf("127.0.0.1:%d", ports[1])}
 	m.settings = append([]string{"--data-dir", m.dir, "--name", name, "--log-level", "warn",
 		"--listen", fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", ports[0]),
-		"--api-listen", "127.0.0.1:0", "--etcd-listen", m.endpoint}, flags...)
+		"--insecure", "--etcd-listen", m.endpoint}, flags...)
 	return m
 }
 

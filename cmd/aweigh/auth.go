@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+func (a *app) auth() *cobra.Command {
+	c := &cobra.Command{
+		Use: "auth", Short: "Show and change whose requests may change which keys", Args: cobra.NoArgs,
+		Long: "A policy lists authors: the anchors and their nodes, single keys, or anyone; each with the\n" +
+			"prefixes of keys and the verbs that it permits. All nodes check every change against the\n" +
+			"list. A new network lists its anchors alone; a node that is no anchor's needs an entry for\n" +
+			"its key, which \"aweigh status\" prints as its author key. A change of the list is a\n" +
+			"decision, as others of the policy: it is carried once anchors whose weight finalizes have\n" +
+			"approved it, and holds from the next epoch on, which it begins.",
+		Example: "  aweigh auth ls\n  aweigh auth grant alice --key ed25519:… --prefix /apps/ --verb put --verb delete\n" +
+			"  aweigh auth can-i put /apps/web --as alice\n  aweigh auth who /apps/web\n  aweigh auth revoke alice",
+	}
+	return a.under(c, a.authLs(), a.authGrant(), a.authRevoke(), a.authCanI(), a.authWho())
+}
+
+func (a *app) authLs() *cobra.Command {
+	c := &cobra.Command{Use: "ls", Short: "List the authors of the policy in force", Args: cobra.NoArgs}
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, p, err := s.policy(ctx)
+		if err != nil {
+			return err
+		}
+		return s.Printer.Authors(r.Header, p.Authors)
+	})
+}
+
+func (a *app) authGrant() *cobra.Command {
+	c := &cobra.Command{
+		Use: "grant NAME", Short: "Propose an author, or another entry in place of one", Args: cobra.ExactArgs(1),
+		Long: "Proposes, with the key of the anchor that answers, the policy with an entry NAME in the\n" +
+			"list of authors, as \"aweigh policy set\" does. Without --prefix it permits all keys of the\n" +
+			"scope, and without --verb everything: " + strings.Join(scope.AuthorVerbs, ", ") + " and the verbs of actions.",
+		Example: "  aweigh auth grant alice --key ed25519:… --prefix /apps/\n  aweigh auth grant guests --any --prefix /guestbook/ --verb put",
+	}
+	key := c.Flags().String("key", "", "the author's public key, like ed25519:…")
+	anchors := c.Flags().Bool("anchors", false, "permit the anchors and their nodes")
+	anyone := c.Flags().Bool("any", false, "permit anyone")
+	prefixes := c.Flags().StringArray("prefix", nil, "of keys that may change (repeatable; default: all keys)")
+	verbs := c.Flags().StringSlice("verb", nil, "that may be done (repeatable; default: everything)")
+	c.MarkFlagsMutuallyExclusive("key", "anchors", "any")
+	c.MarkFlagsOneRequired("key", "anchors", "any")
+	once := onceFlags(c)
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+		entry := scope.Author{Name: args[0], Who: scope.OneKey, Verbs: slices.Compact(slices.Sorted(slices.Values(*verbs)))}
+		switch {
+		case *anchors:
+			entry.Who = scope.Anchors
+		case *anyone:
+			entry.Who = scope.Anyone
+		default:
+			var err error
+			if entry.Key, err = votes.ParsePublicKey(*key); err != nil {
+				return fmt.Errorf("%w: --key: %w", errUsage, err)
+			}
+		}
+		for _, text := range *prefixes {
+			prefix, err := prefixOf(text)
+			if err != nil {
+				return err
+			}
+			entry.Prefixes = append(entry.Prefixes, prefix)
+		}
+		slices.SortFunc(entry.Prefixes, bytes.Compare)
+		return a.changeAuthors(ctx, s, once, func(all []scope.Author) ([]scope.Author, error) {
+			return policytext.SetAuthor(all, entry), nil
+		})
+	})
+}
+
+func (a *app) authRevoke() *cobra.Command {
+	c := &cobra.Command{
+		Use: "revoke NAME", Short: "Propose the removal of an author", Args: cobra.ExactArgs(1),
+		Long: "Proposes, with the key of the anchor that answers, the policy without the entry NAME in the\n" +
+			"list of authors. Once it is carried, no block holds a change by that entry. The last entry\n" +
+			"cannot be removed: it would lock all authors out.",
+		Example: "  aweigh auth revoke alice",
+	}
+	once := onceFlags(c)
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+		return a.changeAuthors(ctx, s, once, func(all []scope.Author) ([]scope.Author, error) {
+			rest, ok := policytext.DropAuthor(all, args[0])
+			if !ok {
+				return nil, fmt.Errorf("%w: no author is called %q; \"aweigh auth ls\" lists them", errAbsent, args[0])
+			}
+			return rest, nil
+		})
+	})
+}
+
+// changeAuthors proposes the policy in force with other authors.
+func (a *app) changeAuthors(ctx context.Context, s *session, once func() (*aweighv1.Once, error), change func([]scope.Author) ([]scope.Author, error)) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	r, old, err := s.policy(ctx)
+	if err != nil {
+		return err
+	}
+	p := old
+	if p.Authors, err = change(old.Authors); err != nil {
+		return err
+	}
+	if err := p.Check(); err != nil {
+		return fmt.Errorf("%w: %w", policytext.ErrSyntax, err)
+	}
+	return a.setPolicy(ctx, s, r, old, p, once, false)
+}
+
+func (a *app) authCanI() *cobra.Command {
+	c := &cobra.Command{
+		Use: "can-i VERB KEY", Short: "Show whether an author may do something, and by which entry", Args: cobra.ExactArgs(2),
+		Long: "Prints whether an author may do VERB on KEY: by the list of authors of the scope that\n" +
+			"decides about KEY, and by the rules of its policy. VERB is " + strings.Join(scope.AuthorVerbs, ", ") + " or the\n" +
+			"verb of an action. It exits with 4 if the author may not.",
+		Example: "  aweigh auth can-i put /apps/web\n  aweigh auth can-i delete /apps/web --as alice",
+	}
+	as := c.Flags().String("as", "", "the author: the name of an entry or of an anchor, a public key, or the hash of one (default: the node)")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		key, err := prefixOf(args[1])
+		if err != nil {
+			return err
+		}
+		in, x, err := s.whereDecided(ctx, key)
+		if err != nil {
+			return err
+		}
+		r, p, err := in.policy(ctx)
+		if err != nil {
+			return err
+		}
+		m := &show.May{Verb: args[0], Key: key, Name: *as, Scope: x.Prefix}
+		if m.Caller, err = in.author(ctx, &p, *as); err != nil {
+			return err
+		}
+		rule := m.Verb
+		if slices.Contains(scope.AuthorVerbs, rule) {
+			rule = "write"
+		}
+		judged, err := in.Client.Judge(ctx, &aweighv1.JudgeRequest{Verb: rule, Key: key, Caller: m.Caller})
+		if err != nil {
+			return err
+		}
+		m.Caller, m.Judged = judged.Caller, judged.Said[len(judged.Said)-1]
+		id := [32]byte(m.Caller)
+		of := key
+		if m.Verb == scope.VerbCompact {
+			of = nil
+		}
+		m.Entry = p.Rights(id, anchorIn(r, id)).Entry(m.Verb, of, nil)
+		if err := s.Printer.May(r.Header, p.Hash().String(), m); err != nil {
+			return err
+		}
+		if !m.OK() {
+			return errQuiet{client.ErrDenied}
+		}
+		return nil
+	})
+}
+
+func (a *app) authWho() *cobra.Command {
+	c := &cobra.Command{
+		Use: "who KEY", Short: "List the authors that may change a key", Args: cobra.ExactArgs(1),
+		Example: "  aweigh auth who /apps/web\n  aweigh auth who /apps/web --verb delete",
+	}
+	verb := c.Flags().String("verb", scope.VerbPut, "what they may do: "+strings.Join(scope.AuthorVerbs, ", ")+" or the verb of an action")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		key, err := prefixOf(args[0])
+		if err != nil {
+			return err
+		}
+		in, _, err := s.whereDecided(ctx, key)
+		if err != nil {
+			return err
+		}
+		r, p, err := in.policy(ctx)
+		if err != nil {
+			return err
+		}
+		var all []scope.Author
+		for _, entry := range p.Authors {
+			one := scope.Policy{Authors: []scope.Author{{Who: scope.Anyone, Prefixes: entry.Prefixes, Verbs: entry.Verbs}}}
+			if one.Rights(scope.Policy{}.Hash(), false).Entry(*verb, key, nil) != nil {
+				all = append(all, entry)
+			}
+		}
+		return s.Printer.Authors(r.Header, all)
+	})
+}
+
+// whereDecided is a session with the scope that decides about a key.
+func (s *session) whereDecided(ctx context.Context, key []byte) (*session, *aweighv1.Scope, error) {
+	all, err := s.Client.Scopes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := deciding(all, key, false)
+	if x == nil {
+		return nil, nil, fmt.Errorf("%w: the node returned no scope", errAbsent)
+	}
+	in := *s
+	in.Client, in.in = s.Client.In(inScope(x)), inScope(x)
+	return &in, x, nil
+}
+
+// author is the hash of the key of an author: of an entry, an anchor's node, or a key. Without a text it is nil, which
+// means the node that answers.
+func (s *session) author(ctx context.Context, p *scope.Policy, text string) ([]byte, error) {
+	for i := range p.Authors {
+		if e := &p.Authors[i]; e.Name == text && e.Who == scope.OneKey {
+			id := e.Key.ID()
+			return id[:], nil
+		}
+	}
+	if key, err := votes.ParsePublicKey(text); err == nil {
+		id := key.ID()
+		return id[:], nil
+	}
+	return s.callerOf(ctx, text)
+}
+
+// anchorIn reports whether a key is that of an anchor, or of an anchor's node.
+func anchorIn(r *aweighv1.TrustResponse, id [32]byte) bool {
+	return slices.ContainsFunc(r.Anchors, func(x *aweighv1.Standing) bool {
+		node, ok := scope.PeerKey(x.Peer)
+		return hex.EncodeToString(x.Id) == hex.EncodeToString(id[:]) || ok && node.ID() == id
+	})
+}

@@ -1,0 +1,139 @@
+package show
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/scope"
+)
+
+type authorJSON struct {
+	Name           string   `json:"name"`
+	Who            string   `json:"who"` // anchors, any or key
+	Key            string   `json:"key,omitempty"`
+	Prefixes       []string `json:"prefixes"`                  // none: all keys
+	PrefixesBase64 [][]byte `json:"prefixes_base64,omitempty"` // in place of prefixes, if one of them is no text
+	Verbs          []string `json:"verbs"`                     // none: everything
+}
+
+func entryOf(a *scope.Author) authorJSON {
+	out := authorJSON{Name: a.Name, Who: a.Who.String(), Prefixes: []string{}, Verbs: append([]string{}, a.Verbs...)}
+	if a.Who == scope.OneKey {
+		out.Key = a.Key.String()
+	}
+	for _, prefix := range a.Prefixes {
+		text, _ := bytesField(prefix)
+		if text == nil {
+			out.Prefixes, out.PrefixesBase64 = []string{}, a.Prefixes
+			break
+		}
+		out.Prefixes = append(out.Prefixes, *text)
+	}
+	return out
+}
+
+// authorRow is a row of a table of authors.
+func authorRow(a *scope.Author) []string {
+	who := a.Who.String()
+	if a.Who == scope.OneKey {
+		who = a.Key.String()
+	}
+	prefixes, verbs := "all keys", "everything"
+	if len(a.Prefixes) > 0 {
+		var all []string
+		for _, prefix := range a.Prefixes {
+			all = append(all, Key(prefix))
+		}
+		prefixes = strings.Join(all, " ")
+	}
+	if len(a.Verbs) > 0 {
+		verbs = strings.Join(a.Verbs, ", ")
+	}
+	return []string{a.Name, who, prefixes, verbs}
+}
+
+// Authors writes entries of a policy's authors.
+func (p Printer) Authors(h *aweighv1.Header, all []scope.Author) error {
+	if p.Format == JSON {
+		out := struct {
+			Header  header       `json:"header"`
+			Authors []authorJSON `json:"authors"`
+		}{Header: headerJSON(h), Authors: []authorJSON{}}
+		for i := range all {
+			out.Authors = append(out.Authors, entryOf(&all[i]))
+		}
+		return p.JSON(out)
+	}
+	rows := [][]string{{"AUTHOR", "WHO", "KEYS", "MAY"}}
+	for i := range all {
+		rows = append(rows, authorRow(&all[i]))
+	}
+	return p.table(rows...)
+}
+
+// May is whether an author may do something, and why.
+type May struct {
+	Verb   string
+	Key    []byte
+	Caller []byte        // hash of the author's key
+	Name   string        // of the author, as it was asked for; "" for the node that answers
+	Scope  []byte        // prefix of the scope that decides
+	Entry  *scope.Author // that permits it; nil: none does
+	Judged *aweighv1.Said
+}
+
+// OK reports whether the author may do it.
+func (m *May) OK() bool { return m.Entry != nil && m.Judged.Allowed }
+
+// May writes a verdict on an author. The header is that of the policy.
+func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
+	if p.Format == JSON {
+		out := struct {
+			Header    header      `json:"header"`
+			Allowed   bool        `json:"allowed"`
+			Verb      string      `json:"verb"`
+			Key       *string     `json:"key,omitempty"`
+			KeyBase64 []byte      `json:"key_base64,omitempty"`
+			Caller    string      `json:"caller"`
+			Name      string      `json:"name,omitempty"`
+			Policy    string      `json:"policy"`
+			Author    *authorJSON `json:"author,omitempty"` // the entry that permits it
+			Rules     saidJSON    `json:"rules"`
+		}{Header: headerJSON(h), Allowed: m.OK(), Verb: m.Verb, Caller: hex.EncodeToString(m.Caller), Name: m.Name, Policy: policy, Rules: saidOf(m.Judged)}
+		out.Key, out.KeyBase64 = bytesField(m.Key)
+		if m.Entry != nil {
+			a := entryOf(m.Entry)
+			out.Author = &a
+		}
+		return p.JSON(out)
+	}
+	answer, why := "yes", ""
+	switch _, _, because := verdict(m.Judged); {
+	case m.Entry == nil:
+		answer, why = "no", "no entry of the policy's authors permits it"
+	case !m.Judged.Allowed:
+		answer, why = "no", because
+	default:
+		why = fmt.Sprintf("author %s permits it", m.Entry.Name)
+		if m.Judged.Rule != "" {
+			why += ", and so does the rule " + m.Judged.Rule
+		}
+	}
+	who := m.Name
+	if who == "" {
+		who = fmt.Sprintf("%x", m.Caller[:min(4, len(m.Caller))])
+	}
+	_, err := fmt.Fprintf(p.Out, "%s  %s may%s %s %s: %s\n     by policy %.8s of scope %s, epoch %d, revision %d\n", answer, who, map[bool]string{false: " not"}[m.OK()], m.Verb, Key(m.Key), why,
+		policy, scopeText(m.Scope), h.GetEpoch(), h.GetRevision())
+	return err
+}
+
+// scopeText names a scope by its prefix.
+func scopeText(prefix []byte) string {
+	if len(prefix) == 0 {
+		return "/"
+	}
+	return Key(prefix)
+}

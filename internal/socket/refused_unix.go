@@ -1,0 +1,11 @@
+//go:build unix
+
+package socket
+
+import (
+	"errors"
+	"syscall"
+)
+
+// refused reports whether an error means that no process listens at a socket.
+func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

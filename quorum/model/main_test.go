@@ -1,0 +1,12 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/aweigh/aweigh/internal/testheap"
+)
+
+func TestMain(m *testing.M) {
+	testheap.Roomy()
+	m.Run()
+}

@@ -1,0 +1,62 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Authors are the authors of the root scope's policy, in the words of a policy's text; without some, anyone may write.
+func (s *Scenario) Authors() (all []scope.Author, err error) {
+	if len(s.Network.Authors) == 0 {
+		return []scope.Author{{Name: scope.Anyone.String(), Who: scope.Anyone}}, nil
+	}
+	for _, text := range s.Network.Authors {
+		a, err := policytext.ParseAuthor(text)
+		if err != nil {
+			return nil, err
+		}
+		all = policytext.SetAuthor(all, a)
+	}
+	p := scope.OpenPolicy(quorum.BFT)
+	p.Authors = all
+	return all, p.Check()
+}
+
+// authors limits what actors and programs may do in half of the worlds that have actors: clients of anchors and of
+// observers by different entries. All other requests are permitted.
+func (d drawing) authors(s *Scenario) {
+	if s.Load.Acts == 0 || s.Nests() || len(s.Load.Under) > 0 || d.one(2) {
+		return
+	}
+	rest := "rest who=any"
+	for c := 'b'; c < 'x'; c++ { // actors' keys begin with /act/, and those of programs with /x
+		rest += fmt.Sprintf(" prefix=/%c", c)
+	}
+	s.Network.Authors = []string{rest, "whole who=any verbs=compact,lease"}
+	for i, who := range []string{"anchors", "any"} {
+		if d.one(4) {
+			continue
+		}
+		line := fmt.Sprintf("act%d who=%s", i, who)
+		if !d.one(3) {
+			for _, prefix := range [][]string{{RuledPrefix}, {OwnPrefix}, {"/x"}, {RuledPrefix, "/x"}, {RuledPrefix + "k", `"/x\x00"`}}[d.IntN(5)] {
+				line += " prefix=" + prefix
+			}
+		}
+		verbs := slices.DeleteFunc([]string{"age", "alias", "compact", "delete", "extend", "lease", "put", "take"}, func(string) bool { return d.one(5) })
+		if len(verbs) > 0 && !d.one(3) {
+			line += " verbs="
+			for i, verb := range verbs {
+				if i > 0 {
+					line += ","
+				}
+				line += verb
+			}
+		}
+		s.Network.Authors = append(s.Network.Authors, line)
+	}
+}
