@@ -147,6 +147,7 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 	var found, above *aweighv1.Scope // that has decided
 	var until time.Time              // when its anchors' statements are waited for no more
 	for {
+		heard := found != nil && s.heardAll(ctx, found)
 		all, err := s.Client.Scopes(ctx)
 		if err != nil && found == nil {
 			return err
@@ -160,7 +161,7 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 		if decides && until.IsZero() {
 			until = time.Now().Add(statementsWithin)
 		}
-		if decides && (err != nil || !found.Held || s.heardAll(ctx, found) || time.Now().After(until)) {
+		if decides && (err != nil || !found.Held || heard || time.Now().After(until)) {
 			return s.Printer.Scope(found, above)
 		}
 		select {

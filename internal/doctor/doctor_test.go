@@ -139,6 +139,35 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
+// TestUnreadableStoreIsNotChecked: whether the node has run is not known then, and no backup mends it.
+func TestUnreadableStoreIsNotChecked(t *testing.T) {
+	if os.Geteuid() <= 0 {
+		t.Skip("this user may read everything")
+	}
+	s := founded(t, time.Now())
+	store := s.Dir.Store()
+	if err := os.Mkdir(store, 0o000); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(store, 0o700) })
+	all := Examine(t.Context(), s)
+	want(t, all, "store", NotChecked, "permission denied")
+	if f := verdict(t, all, "store"); !strings.Contains(f.Do, "the user that the files belong to") {
+		t.Errorf("it advises %q", f.Do)
+	}
+	if f := verdict(t, all, "process"); strings.Contains(f.Found, "has not run") {
+		t.Errorf("it says %q", f.Found)
+	}
+}
+
+func TestHeightThatDoesNotMoveNamesWhatWaits(t *testing.T) {
+	for waiting, text := range map[uint64]string{0: "others are ahead", 1: "1 write waits", 5: "5 writes wait"} {
+		if got := still(&aweighv1.StatusResponse{Waiting: waiting}); got != text {
+			t.Errorf("%d: %q, not %q", waiting, got, text)
+		}
+	}
+}
+
 func TestClockBeforeTheNetworkIsNoticed(t *testing.T) {
 	want(t, Examine(t.Context(), founded(t, time.Now().Add(time.Hour))), "clock", Fail, "was founded")
 }
