@@ -34,7 +34,7 @@ func TestMessagesNameNoPackages(t *testing.T) {
 	}{
 		{fmt.Errorf("%w: %w", errUsage, errors.New("show: the output is table")), "the output is table"},
 		{fmt.Errorf("devnet: node3: %w", errors.New("store: directory is in use")), "node3: directory is in use"},
-		{running.ErrNone, `no node runs here; start one with "aweigh devnet", or name one with --api HOST:PORT`},
+		{running.ErrNone, `no node runs here; start one with "aweigh devnet", or name one with --api unix:///DATA-DIR/run/api.sock, or HOST:PORT`},
 		{errors.Join(errors.New("client: a"), errors.New("client: b")), "a\nb"},
 		{fmt.Errorf("%w: c.yaml:1: x", config.ErrConfig), "invalid settings: c.yaml:1: x"},
 		{errors.New("a key of the client: store"), "a key of the client: store"},

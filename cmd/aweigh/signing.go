@@ -236,6 +236,9 @@ func (s *session) closed(ctx context.Context, text string, absent error) error {
 
 // mayVote shows a motion on which an anchor is to vote, in full, on standard error.
 func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string) error {
+	if id := scope.ID(m.Mutation); !bytes.Equal(id[:], m.Id) {
+		return fmt.Errorf("%w: the node sent motion %s for %x", wysiwys.ErrHidden, id.Short(), m.Id[:4])
+	}
 	d := show.DecisionOf(m)
 	var known *scope.Policy
 	if d != nil { // its policy is shown as a difference
@@ -250,9 +253,6 @@ func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string
 	}
 	if d != nil {
 		s.warnLost(ctx, known, d)
-	}
-	if id := scope.ID(m.Mutation); !bytes.Equal(id[:], m.Id) {
-		return fmt.Errorf("%w: the node sent motion %s for %x", wysiwys.ErrHidden, id.Short(), m.Id[:4])
 	}
 	if s.Format != show.Table {
 		return nil
