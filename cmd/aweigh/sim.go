@@ -17,7 +17,7 @@ const simHelp = "What is run is a scenario: a FILE of YAML or JSON, the NAME of 
 
 const simCodes = "Exit codes: 0 all held, or broke as expected; 1 something broke, did not come right, differs,\n" +
 	"or missed what the scenario demands (expect, shows), or another error; 2 the command\n" +
-	"line or a scenario makes no sense."
+	"line or a scenario makes no sense; 130 a signal interrupted it."
 
 func (a *app) sim() *cobra.Command {
 	c := &cobra.Command{
