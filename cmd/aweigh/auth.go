@@ -61,7 +61,7 @@ func (a *app) authGrant() *cobra.Command {
 	verbs := c.Flags().StringSlice("verb", nil, "that may be done (repeatable; default: everything)")
 	c.MarkFlagsMutuallyExclusive("key", "anchors", "any")
 	c.MarkFlagsOneRequired("key", "anchors", "any")
-	once := onceFlags(c)
+	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		entry := scope.Author{Name: args[0], Who: scope.OneKey, Verbs: slices.Compact(slices.Sorted(slices.Values(*verbs)))}
 		switch {
@@ -83,7 +83,7 @@ func (a *app) authGrant() *cobra.Command {
 			entry.Prefixes = append(entry.Prefixes, prefix)
 		}
 		slices.SortFunc(entry.Prefixes, bytes.Compare)
-		return a.changeAuthors(ctx, s, once, func(all []scope.Author) ([]scope.Author, error) {
+		return a.changeAuthors(ctx, s, once, *here, func(all []scope.Author) ([]scope.Author, error) {
 			return policytext.SetAuthor(all, entry), nil
 		})
 	})
@@ -97,9 +97,9 @@ func (a *app) authRevoke() *cobra.Command {
 			"cannot be removed: it would lock all authors out.",
 		Example: "  aweigh auth revoke alice",
 	}
-	once := onceFlags(c)
+	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
-		return a.changeAuthors(ctx, s, once, func(all []scope.Author) ([]scope.Author, error) {
+		return a.changeAuthors(ctx, s, once, *here, func(all []scope.Author) ([]scope.Author, error) {
 			rest, ok := policytext.DropAuthor(all, args[0])
 			if !ok {
 				return nil, fmt.Errorf("%w: no author is called %q; \"aweigh auth ls\" lists them", errAbsent, args[0])
@@ -110,7 +110,7 @@ func (a *app) authRevoke() *cobra.Command {
 }
 
 // changeAuthors proposes the policy in force with other authors.
-func (a *app) changeAuthors(ctx context.Context, s *session, once func() (*aweighv1.Once, error), change func([]scope.Author) ([]scope.Author, error)) error {
+func (a *app) changeAuthors(ctx context.Context, s *session, once func() (*aweighv1.Once, error), here bool, change func([]scope.Author) ([]scope.Author, error)) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	r, old, err := s.policy(ctx)
@@ -124,7 +124,7 @@ func (a *app) changeAuthors(ctx context.Context, s *session, once func() (*aweig
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("%w: %w", policytext.ErrSyntax, err)
 	}
-	return a.setPolicy(ctx, s, r, old, p, once, false)
+	return a.setPolicy(ctx, s, r, old, p, once, here)
 }
 
 func (a *app) authCanI() *cobra.Command {
