@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -80,8 +79,8 @@ func (s *authServer) change(ctx context.Context, edit func(*auth.Edit) error) (*
 			return nil, statusFor(ctx, err)
 		}
 		// Calls that come from now on are held to it, at this node.
-		for s.node.Root().LastHead().Access < e.Revision && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
+		if err := s.guard.Await(ctx, e.Revision); err != nil {
+			return nil, err
 		}
 		return s.header(receipt.Revision), nil
 	}

@@ -163,18 +163,26 @@ const lagsFor = 2 * time.Second
 
 // awaitAccess waits until this node knows the users and roles of a revision.
 func (g *Guard) awaitAccess(ctx context.Context, revision int64) (*scope.Access, error) {
+	if err := g.Await(ctx, revision); err != nil {
+		return nil, err
+	}
+	return g.known(ctx)
+}
+
+// Await waits until this node holds calls to the users and roles of a revision, for a time that is bounded.
+func (g *Guard) Await(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, lagsFor)
 	defer cancel()
 	for {
 		changed := g.node.Changed()
 		if g.Revision() >= revision {
-			return g.known(ctx)
+			return nil
 		}
 		select {
 		case <-changed:
 		case <-time.After(10 * time.Millisecond): // the status may come a moment after the block
 		case <-ctx.Done():
-			return nil, errTimeout
+			return errTimeout
 		}
 	}
 }
