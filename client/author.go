@@ -37,11 +37,11 @@ func (c *Client) TxnAs(ctx context.Context, key votes.PrivateKey, in aweigh.Scop
 	if len(r.Outcomes) != 1 {
 		return nil, fmt.Errorf("client: the node returned %d outcomes of one write", len(r.Outcomes))
 	}
-	return outcome(r.Header, r.Outcomes[0])
+	return outcome(r.Header, &t, r.Outcomes[0])
 }
 
 // outcome is what became of a transaction, as Txn returns it.
-func outcome(h *aweighv1.Header, o *aweighv1.Outcome) (*aweighv1.TxnResponse, error) {
+func outcome(h *aweighv1.Header, t *scope.Txn, o *aweighv1.Outcome) (*aweighv1.TxnResponse, error) {
 	kind := ErrFailed
 	switch o.Code {
 	case scope.Applied.String(), scope.Duplicate.String():
@@ -50,7 +50,12 @@ func outcome(h *aweighv1.Header, o *aweighv1.Outcome) (*aweighv1.TxnResponse, er
 			if txn == nil {
 				txn = &aweighv1.TxnResponse{}
 			}
-			txn.Header, txn.Repeated = h, o.Code == scope.Duplicate.String()
+			ops := t.Failure
+			if txn.Succeeded {
+				ops = t.Success
+			}
+			// The record has no responses. It answers what was sent again, whatever bundle carried it.
+			txn.Header, txn.Repeated = h, o.Code == scope.Duplicate.String() || len(txn.Responses) < len(ops)
 			return txn, nil
 		}
 	case scope.Pending.String():

@@ -173,8 +173,11 @@ func (n *Replica) attempt(ctx context.Context, s *submission) (machine.Receipt, 
 	}
 	r, err := n.receipt(ctx, id, s.done, m.ValidUntil)
 	if errors.Is(err, scope.ErrNoAuthor) {
-		key := n.cfg.Identity.Public()
-		err = fmt.Errorf("%w: this node writes with the key %s; at an anchor's node, propose to list it: aweigh auth grant NAME --key %s", err, key, key)
+		key, in := n.cfg.Identity.Public(), ""
+		if len(n.prefix) > 0 {
+			in = fmt.Sprintf(" --scope %s", n.id)
+		}
+		err = fmt.Errorf("%w: this node writes with the key %s; at an anchor's node, propose to list it: aweigh auth grant NAME --key %s%s", err, key, key, in)
 	}
 	return r, err
 }

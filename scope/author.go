@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
@@ -80,6 +81,11 @@ func (p *Policy) checkAuthors() error {
 	case len(p.Authors) > maxAuthors:
 		return fmt.Errorf("%w: %d authors, at most %d are taken", ErrInvalid, len(p.Authors), maxAuthors)
 	}
+	for _, verb := range AuthorVerbs {
+		if _, taken := p.Actions.Find(verb); taken { // an author that may put, say, could do the action as well
+			return fmt.Errorf("%w: an action cannot be called %s: authors have a verb of that name", ErrInvalid, verb)
+		}
+	}
 	for i := range p.Authors {
 		a := &p.Authors[i]
 		err := a.check(p.Limits.KeyBytes)
@@ -95,8 +101,8 @@ func (p *Policy) checkAuthors() error {
 
 func (a *Author) check(keyBytes int) error {
 	switch hasKey := a.Key.Scheme != "" || len(a.Key.Bytes) > 0; {
-	case a.Name == "" || len(a.Name) > maxAuthorName || strings.ContainsFunc(a.Name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return fmt.Errorf("a name has 1 to %d bytes, without spaces", maxAuthorName)
+	case a.Name == "" || len(a.Name) > maxAuthorName || !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unfitForName):
+		return fmt.Errorf("a name has 1 to %d bytes of text, without spaces and =", maxAuthorName)
 	case a.Who < OneKey || a.Who > Anyone:
 		return fmt.Errorf("it permits %s, which is unknown", a.Who)
 	case a.Who != OneKey && hasKey:
@@ -125,6 +131,9 @@ func (a *Author) check(keyBytes int) error {
 	return nil
 }
 
+// unfitForName reports characters that a name in the text of a policy cannot have.
+func unfitForName(r rune) bool { return r <= ' ' || r == 0x7f || r == '=' }
+
 // whole reports whether it permits every change.
 func (a *Author) whole() bool { return len(a.Prefixes) == 0 && len(a.Verbs) == 0 }
 
@@ -141,7 +150,12 @@ func (a *Author) covers(key, end []byte) bool {
 	if len(a.Prefixes) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(a.Prefixes, func(prefix []byte) bool { return Covers(prefix, key, end) })
+	// They stand in order, none below another: only the last one up to the key can be its start.
+	i, found := slices.BinarySearchFunc(a.Prefixes, key, bytes.Compare)
+	if !found {
+		i--
+	}
+	return i >= 0 && Covers(a.Prefixes[i], key, end)
 }
 
 // Rights are what an author may change: the entries of the policy that permit it. The zero value permits nothing.

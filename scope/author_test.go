@@ -3,6 +3,7 @@ package scope
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -182,6 +183,8 @@ func TestP44PoliciesRefuseAuthorsThatCannotBe(t *testing.T) {
 		"twice":                {alice(t, nil), alice(t, nil)},
 		"out of order":         {author(t, "bob", 98, nil), alice(t, nil)},
 		"no name":              with(func(a *Author) { a.Name = "" }),
+		"a name like a word":   with(func(a *Author) { a.Name = "who=any" }),
+		"a name of no text":    with(func(a *Author) { a.Name = "\xff" }),
 		"a name with a space":  with(func(a *Author) { a.Name = "a b" }),
 		"a long name":          with(func(a *Author) { a.Name = strings.Repeat("a", maxAuthorName+1) }),
 		"for none":             with(func(a *Author) { a.Who = 0 }),
@@ -205,6 +208,12 @@ func TestP44PoliciesRefuseAuthorsThatCannotBe(t *testing.T) {
 	if p.Authors = with(func(*Author) {}); p.Check() != nil {
 		t.Error(p.Check())
 	}
+	for _, verb := range AuthorVerbs {
+		p := OpenPolicy(quorum.BFT)
+		if p.Actions = p.Actions.With(action.Rule{Verb: verb, Class: action.Write}); !errors.Is(p.Check(), ErrInvalid) {
+			t.Errorf("an action %s, which every author with the verb could do: %v", verb, p.Check())
+		}
+	}
 }
 
 // TestP44RightsEndWithTheEpoch: a decision that removes an author holds from the block that ends the epoch on: no block
@@ -226,5 +235,19 @@ func TestP44RightsEndWithTheEpoch(t *testing.T) {
 	}
 	if got := r.value("/x"); got != "1" {
 		t.Errorf("it is %q", got)
+	}
+}
+
+// TestP44PrefixesAreFound: the search among the prefixes of an entry finds what a walk through all of them does.
+func TestP44PrefixesAreFound(t *testing.T) {
+	a := alice(t, nil, "\x00", "/a/", "/b", "/c/d/", "/c/e", "\xff")
+	keys := []string{"\x00", "\x00\x01", "\x01", "/", "/a", "/a/", "/a/x", "/a0", "/b", "/b/x", "/c/", "/c/d/", "/c/d/\xff", "/c/e", "/d", "\xfe\xff", "\xff", "\xff\xff"}
+	for _, key := range keys {
+		for _, end := range append(keys, "", "\x00", "/a0", "/c") {
+			want := slices.ContainsFunc(a.Prefixes, func(prefix []byte) bool { return Covers(prefix, []byte(key), []byte(end)) })
+			if got := a.covers([]byte(key), []byte(end)); got != want {
+				t.Errorf("%q to %q: %v, want %v", key, end, got, want)
+			}
+		}
 	}
 }

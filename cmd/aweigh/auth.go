@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -243,10 +242,10 @@ func (s *session) author(ctx context.Context, p *scope.Policy, text string) ([]b
 	return s.callerOf(ctx, text)
 }
 
-// anchorIn reports whether a key is that of an anchor, or of an anchor's node.
+// anchorIn reports whether a key is that of an anchor of the roster, or of its node.
 func anchorIn(r *aweighv1.TrustResponse, id [32]byte) bool {
 	return slices.ContainsFunc(r.Anchors, func(x *aweighv1.Standing) bool {
 		node, ok := scope.PeerKey(x.Peer)
-		return hex.EncodeToString(x.Id) == hex.EncodeToString(id[:]) || ok && node.ID() == id
+		return inRoster(x) && (bytes.Equal(x.Id, id[:]) || ok && node.ID() == id)
 	})
 }

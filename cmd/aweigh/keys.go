@@ -90,7 +90,7 @@ func (a *app) put() *cobra.Command {
 			txn, err := as.txn(ctx, s, scope.Txn{
 				Compare: compare, Success: []scope.Op{{Kind: scope.OpPut, Key: req.Key, Value: req.Value, Prev: req.PrevKv}},
 			}, req.Once)
-			if err == nil && !txn.Succeeded && conditional && !txn.Repeated {
+			if err == nil && !txn.Succeeded && conditional {
 				err = client.ErrCondition
 			}
 			if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,30 +23,50 @@ func (s *session) authorsBelow(ctx context.Context, above *aweighv1.Scope, prefi
 	if err != nil {
 		return nil, err
 	}
+	return authorsUnder(p.Authors, r.Anchors, prefix, anchors), nil
+}
+
+// authorsUnder is authorsBelow for the authors and anchors of the scope above.
+func authorsUnder(above []scope.Author, standings []*aweighv1.Standing, prefix []byte, anchors []scope.Anchor) []scope.Author {
 	all := scope.DefaultAuthors()
-	for _, entry := range p.Authors {
+	for _, entry := range above {
 		prefixes, some := narrowed(entry.Prefixes, prefix)
 		if entry.Prefixes = prefixes; !some {
 			continue
 		}
 		if entry.Who != scope.Anchors {
-			all = policytext.SetAuthor(all, entry)
+			all = addAuthor(all, entry)
 			continue
 		}
-		for _, x := range r.Anchors {
+		for _, x := range standings {
 			key, ok := scope.PeerKey(x.Peer)
-			if !ok || slices.ContainsFunc(anchors, func(a scope.Anchor) bool { id := a.Key.ID(); return bytes.Equal(id[:], x.Id) }) {
+			if !ok || !inRoster(x) || slices.ContainsFunc(anchors, func(a scope.Anchor) bool { id := a.Key.ID(); return bytes.Equal(id[:], x.Id) }) {
 				continue
 			}
-			one := scope.Author{Name: fmt.Sprintf("above-%s-%x", strings.Join(strings.Fields(x.Name), "-"), x.Id[:4]), Who: scope.OneKey, Key: key, Prefixes: prefixes, Verbs: entry.Verbs}
-			if len(one.Name) > 64 {
-				one.Name = fmt.Sprintf("above-%x", x.Id[:8])
+			one := scope.Author{Name: "above-" + hex.EncodeToString(x.Id), Who: scope.OneKey, Key: key, Prefixes: prefixes, Verbs: entry.Verbs}
+			one.Name = one.Name[:min(len(one.Name), 22)]
+			if name := strings.Join(strings.Fields(x.Name), "-"); len(name) < 32 && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '=' }) {
+				one.Name = fmt.Sprintf("above-%s-%.8s", name, hex.EncodeToString(x.Id))
 			}
-			all = policytext.SetAuthor(all, one)
+			all = addAuthor(all, one)
 		}
 	}
-	return all, nil
+	return all
 }
+
+// addAuthor adds an author to a list; one whose name another entry has gets a number. Entries add up, so none may take
+// the place of another.
+func addAuthor(all []scope.Author, a scope.Author) []scope.Author {
+	name := a.Name
+	for n := 2; slices.ContainsFunc(all, func(x scope.Author) bool { return x.Name == a.Name }); n++ {
+		number := fmt.Sprintf("-%d", n)
+		a.Name = strings.ToValidUTF8(name[:min(len(name), 64-len(number))], "") + number
+	}
+	return policytext.SetAuthor(all, a)
+}
+
+// inRoster reports whether an anchor is in the roster of the epoch, and not one that left or is barred.
+func inRoster(x *aweighv1.Standing) bool { return x.Standing == "active" || x.Standing == "probation" }
 
 // narrowed are the prefixes that stand for the same keys below another prefix; some is false if there are no such keys.
 func narrowed(prefixes [][]byte, below []byte) (out [][]byte, some bool) {

@@ -56,9 +56,7 @@ func (m *Machine) succeed(e *scope.Epoch) {
 	}
 	must.OK(m.begin(e), "beginning an epoch")
 	must.OK(m.chain.enter(), "reading the epoch")
-	if m.chain.policy.Limits != limits {
-		m.refit(m.chain.policy.Limits)
-	}
+	m.refit(m.chain.policy.Limits, m.chain.policy.Limits != limits)
 
 	m.listen = listen
 	m.reportedLost = false

@@ -82,12 +82,12 @@ func TestBundlesWaitUntilTheyAreTaken(t *testing.T) {
 			t.Errorf("%d bundles in a block %v later, want %d", got, after, want)
 		}
 	}
-	n.refit(lim)
+	n.refit(lim, true)
 	if n.pool.get(b.ID()) == nil {
 		t.Error("it waits no more")
 	}
 	lim.ValidFor /= 2 // by another policy; no block should be made for it all the while
-	if n.refit(lim); n.pool.get(b.ID()) != nil {
+	if n.refit(lim, true); n.pool.get(b.ID()) != nil {
 		t.Error("it waits for minutes")
 	}
 }

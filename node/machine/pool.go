@@ -281,7 +281,8 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	case b.ValidUntil() < at:
 		return &ExpiredError{Time: head}
 	}
-	if err := m.chain.terms.Admits(b); err != nil {
+	wanted := m.wants.lacks(b.ID()) // then execution denies what its author may not: a leader that took it keeps its view
+	if err := m.chain.terms.Admits(b); err != nil && !wanted {
 		return err
 	}
 	if len(b.Raw()) > lim.BundleBytes { // it was checked under another policy
@@ -294,7 +295,7 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 		return nil // it came late, or twice
 	}
 	scarce := from != "" && m.anchors[from] == (aweigh.AnchorID{})
-	if err := m.pool.add(b, from, scarce, m.wants.lacks(b.ID()), m.now); err != nil {
+	if err := m.pool.add(b, from, scarce, wanted, m.now); err != nil {
 		return err
 	}
 	m.wants.arrived(b.ID())
@@ -378,10 +379,11 @@ func (m *Machine) reofferBundles() {
 	}
 }
 
-// refit drops the bundles that are not within the limits of another policy. A request for a mutation that no other
-// bundle holds is refused. A bundle that is valid for longer than the policy allows may be taken later by anchors that
-// have it, so its mutations are not answered.
-func (m *Machine) refit(lim scope.Limits) {
+// refit drops the bundles that an epoch which begins does not take: those of authors that its policy does not list, and
+// if its limits are others, those that are not within them. A request for a mutation that no other bundle holds is
+// refused. A bundle that is valid for longer than the policy allows may be taken later by anchors that have it, so its
+// mutations are not answered.
+func (m *Machine) refit(lim scope.Limits, changed bool) {
 	type unfit struct {
 		*pooled
 		why error
@@ -394,11 +396,15 @@ func (m *Machine) refit(lim scope.Limits) {
 		if e.gone {
 			continue
 		}
-		if e.bundle.ValidUntil() > latest {
+		if changed && e.bundle.ValidUntil() > latest {
 			p.drop(e)
 			continue
 		}
-		if _, err := verified(e.bundle.Raw(), lim); err != nil {
+		err := m.chain.terms.Admits(e.bundle)
+		if err == nil && changed {
+			_, err = verified(e.bundle.Raw(), lim)
+		}
+		if err != nil {
 			all = append(all, unfit{e, err})
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -24,7 +25,7 @@ func TestForbiddenWritesAreRefused(t *testing.T) {
 	n.fx = Effects{}
 	lim := n.chain.policy.Limits
 	lim.ValueBytes = 50
-	n.refit(lim)
+	n.refit(lim, true)
 	if n.Flying() != 1 || n.pool.mutations != 1 || len(n.fx.Reply) != 1 {
 		t.Fatalf("%d mutations are to be answered, %d wait, told are %v", n.Flying(), n.pool.mutations, n.fx.Reply)
 	}
@@ -49,5 +50,41 @@ func TestAuthorsThatAreNotListedAreRefused(t *testing.T) {
 	}
 	if d, ok := fx.Notes[0].(Dropped); !ok || d.Class != refusal.Denied || d.Class.Blame() {
 		t.Errorf("noted is %+v", fx.Notes[0])
+	}
+}
+
+// TestRevokedAuthorsDoNotWait: an epoch begins whose policy does not list an author whose bundle waits: no honest anchor
+// proposes it, and the request for it is refused.
+func TestRevokedAuthorsDoNotWait(t *testing.T) {
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), false)
+	anchor, author := n.author, loneKey(t, 9)
+	kept := n.sign(n.write("/a", "v"))
+	n.author = author
+	b := n.sign(n.write("/b", "v"))
+	n.step(Submit{Bundle: kept}, Submit{Bundle: b})
+	n.fx = Effects{}
+	closed := newLone(t, scope.DefaultPolicy(quorum.BFT), false)
+	n.chain.terms = closed.chain.terms
+	n.refit(n.chain.policy.Limits, false)
+	if n.pool.get(b.ID()) != nil || n.pool.get(kept.ID()) == nil {
+		t.Errorf("the bundle of the revoked author waits: %v; that of %v: %v", n.pool.get(b.ID()) != nil, anchor.Public(), n.pool.get(kept.ID()) != nil)
+	}
+	if len(n.fx.Reply) != 1 || !errors.Is(n.fx.Reply[0].Refused, scope.ErrNoAuthor) {
+		t.Errorf("told are %+v", n.fx.Reply)
+	}
+}
+
+// TestProposalsGetTheBundlesOfUnlistedAuthors: a bundle that a proposal waits for is taken from any author, or one
+// bundle that only the leader admitted would cost its view. Execution denies it.
+func TestProposalsGetTheBundlesOfUnlistedAuthors(t *testing.T) {
+	n := newLone(t, scope.DefaultPolicy(quorum.BFT), false)
+	n.author = loneKey(t, 9)
+	b := n.sign(n.write("/a", "v"))
+	if err := n.admit(b, "leader"); !errors.Is(err, scope.ErrNoAuthor) {
+		t.Fatal(err)
+	}
+	n.wants.parts = []*part{{hash: b.ID(), lacks: map[aweigh.Hash]bool{b.ID(): true}}}
+	if err := n.admit(b, "leader"); err != nil || n.pool.get(b.ID()) == nil {
+		t.Errorf("a proposal cannot be assembled: %v", err)
 	}
 }
