@@ -8,6 +8,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"connectrpc.com/connect"
@@ -134,7 +135,7 @@ func translate(err error) error {
 		f.kind, f.refused, f.sent, f.text = ErrUnreachable, true, false, "client: "+why
 		return f
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) { // it went away in the middle of an answer
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) { // it went away in the middle
 		f.foreign = true
 		f.kind, f.text = ErrUnreachable, "client: the node went away, or no node's API is at this address, or one with TLS (https://): "+f.text
 		return f
