@@ -181,9 +181,21 @@ func (r Rights) Entry(verb string, key, end []byte) *Author {
 	return nil
 }
 
-// uses returns whether any entry has the verb, whatever the keys.
-func (r Rights) uses(verb string) bool {
-	return slices.ContainsFunc(r.entries, func(a *Author) bool { return a.has(verb) })
+// Permits returns the first entry that permits a verb, as execution asks for it: to compact all keys, to lease any, and
+// everything else on the key. It is nil if none does.
+func (r Rights) Permits(verb string, key []byte) *Author {
+	switch verb {
+	case VerbCompact:
+		return r.Entry(verb, nil, nil)
+	case VerbLease:
+		for _, a := range r.entries {
+			if a.has(verb) {
+				return a
+			}
+		}
+		return nil
+	}
+	return r.Entry(verb, key, nil)
 }
 
 // Rights returns what an author may change under a policy: one that signs with a key, and may be an anchor or its node.
@@ -255,9 +267,9 @@ func (x *execution) authorized(m *CheckedMutation) (failure error) {
 	case r.whole:
 	case r.None():
 		return ErrNoAuthor
-	case m.Class == Compact && r.Entry(VerbCompact, nil, nil) == nil:
+	case m.Class == Compact && r.Permits(VerbCompact, nil) == nil:
 		return unauthorized(VerbCompact, nil)
-	case m.Class == Lease && !r.uses(VerbLease):
+	case m.Class == Lease && r.Permits(VerbLease, nil) == nil:
 		return unauthorized(VerbLease, nil)
 	}
 	return nil

@@ -251,3 +251,24 @@ func TestP44PrefixesAreFound(t *testing.T) {
 		}
 	}
 }
+
+// TestP44PermitsAnswersAsExecutionDoes: leases and compactions are of no key.
+func TestP44PermitsAnswersAsExecutionDoes(t *testing.T) {
+	for _, c := range []struct {
+		entry Author
+		verb  string
+		want  bool
+	}{
+		{alice(t, []string{VerbLease}, "/a/"), VerbLease, true},
+		{alice(t, []string{VerbPut}), VerbLease, false},
+		{alice(t, []string{VerbCompact}, "/b/"), VerbCompact, false},
+		{alice(t, []string{VerbCompact}), VerbCompact, true},
+		{alice(t, nil, "/a/"), VerbPut, false},
+		{alice(t, nil, "/b/"), VerbPut, true},
+	} {
+		p := Policy{Authors: []Author{c.entry}}
+		if got := p.Rights(c.entry.Key.ID(), false).Permits(c.verb, []byte("/b/x")); (got != nil) != c.want {
+			t.Errorf("%v %q: %v", c.entry.Verbs, c.verb, got)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/policytext"
@@ -162,13 +163,15 @@ func (a *app) authCanI() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		m.Caller, m.Judged = judged.Caller, judged.Said[len(judged.Said)-1]
-		id := [32]byte(m.Caller)
-		of := key
-		if m.Verb == scope.VerbCompact {
-			of = nil
+		if len(judged.Said) == 0 || len(judged.Caller) != len(aweigh.Hash{}) {
+			return fmt.Errorf("%w: the node returned no verdict", errAbsent)
 		}
-		m.Entry = p.Rights(id, anchorIn(r, id)).Entry(m.Verb, of, nil)
+		m.Caller, m.Judged = judged.Caller, judged.Said[len(judged.Said)-1]
+		if m.Verb == scope.VerbCompact || m.Verb == scope.VerbLease { // no rule is asked
+			m.Judged = &aweighv1.Said{Allowed: true}
+		}
+		id := aweigh.Hash(m.Caller)
+		m.Entry = p.Rights(id, anchorIn(r, id)).Permits(m.Verb, key)
 		if err := s.Printer.May(r.Header, p.Hash().String(), m); err != nil {
 			return err
 		}
@@ -203,7 +206,7 @@ func (a *app) authWho() *cobra.Command {
 		var all []scope.Author
 		for _, entry := range p.Authors {
 			one := scope.Policy{Authors: []scope.Author{{Who: scope.Anyone, Prefixes: entry.Prefixes, Verbs: entry.Verbs}}}
-			if one.Rights(scope.Policy{}.Hash(), false).Entry(*verb, key, nil) != nil {
+			if one.Rights(aweigh.Hash{}, false).Permits(*verb, key) != nil {
 				all = append(all, entry)
 			}
 		}
@@ -243,7 +246,7 @@ func (s *session) author(ctx context.Context, p *scope.Policy, text string) ([]b
 }
 
 // anchorIn reports whether a key is that of an anchor of the roster, or of its node.
-func anchorIn(r *aweighv1.TrustResponse, id [32]byte) bool {
+func anchorIn(r *aweighv1.TrustResponse, id aweigh.Hash) bool {
 	return slices.ContainsFunc(r.Anchors, func(x *aweighv1.Standing) bool {
 		node, ok := scope.PeerKey(x.Peer)
 		return inRoster(x) && (bytes.Equal(x.Id, id[:]) || ok && node.ID() == id)
