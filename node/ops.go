@@ -177,7 +177,7 @@ func (n *Replica) attempt(ctx context.Context, s *submission) (machine.Receipt, 
 		if len(n.prefix) > 0 {
 			in = fmt.Sprintf(" --scope %s", n.id)
 		}
-		err = fmt.Errorf("%w: this node writes with the key %s; at an anchor's node, propose to list it: aweigh auth grant NAME --key %s%s", err, key, key, in)
+		err = fmt.Errorf("%w: this node writes with the key %s; at an anchor's node, propose to list it: aweigh auth grant NAME --public-key %s%s", err, key, key, in)
 	}
 	return r, err
 }

@@ -193,7 +193,7 @@ func (x *watch) durable(best *Node) {
 			continue
 		}
 		for _, n := range []*Node{best, t.at} {
-			if n.excused() || !n.founded() || n != best && n.Height < t.height {
+			if n.excused() || !n.founded() || n != best && n.state().Head().Height < t.height { // a node may learn it anew after a start
 				continue
 			}
 			r, ok, err := n.state().Outcome(t.mutation)

@@ -64,7 +64,7 @@ func TestEquivocatorsBeyondTheBudgetForkTheChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forked, seeds := 0, uint64(12)
+	forked, seeds := 0, uint64(24)
 	for s.Seed = 1; s.Seed <= seeds; s.Seed++ {
 		r := mustRun(t, s)
 		if r.Verdicts[Agreement].Broken == 0 {
@@ -75,7 +75,7 @@ func TestEquivocatorsBeyondTheBudgetForkTheChain(t *testing.T) {
 			t.Errorf("seed %d: those who forked the chain are not named: %+v", s.Seed, v)
 		}
 	}
-	if forked < 8 {
+	if 2*forked <= int(seeds) {
 		t.Errorf("the chain is forked in %d of %d seeds", forked, seeds)
 	}
 }

@@ -27,7 +27,7 @@ func (a *app) auth() *cobra.Command {
 			"its key, which \"aweigh status\" prints as its author key. A change of the list is a\n" +
 			"decision, as others of the policy: it is carried once anchors whose weight finalizes have\n" +
 			"approved it, and holds from the next epoch on, which it begins.",
-		Example: "  aweigh auth ls\n  aweigh auth grant alice --key ed25519:… --prefix /apps/ --verb put --verb delete\n" +
+		Example: "  aweigh auth ls\n  aweigh auth grant alice --public-key ed25519:… --prefix /apps/ --verb put --verb delete\n" +
 			"  aweigh auth can-i put /apps/web --as alice\n  aweigh auth who /apps/web\n  aweigh auth revoke alice",
 	}
 	return a.under(c, a.authLs(), a.authGrant(), a.authRevoke(), a.authCanI(), a.authWho())
@@ -52,15 +52,15 @@ func (a *app) authGrant() *cobra.Command {
 		Long: "Proposes, with the key of the anchor that answers, the policy with an entry NAME in the\n" +
 			"list of authors, as \"aweigh policy set\" does. Without --prefix it permits all keys of the\n" +
 			"scope, and without --verb everything: " + strings.Join(scope.AuthorVerbs, ", ") + " and the verbs of actions.",
-		Example: "  aweigh auth grant alice --key ed25519:… --prefix /apps/\n  aweigh auth grant guests --any --prefix /guestbook/ --verb put",
+		Example: "  aweigh auth grant alice --public-key ed25519:… --prefix /apps/\n  aweigh auth grant guests --any --prefix /guestbook/ --verb put",
 	}
-	key := c.Flags().String("key", "", "the author's public key, like ed25519:…")
+	key := c.Flags().String("public-key", "", "the author's, like ed25519:…, as \"aweigh voter show\" and \"aweigh status\" print it")
 	anchors := c.Flags().Bool("anchors", false, "permit the anchors and their nodes")
 	anyone := c.Flags().Bool("any", false, "permit anyone")
 	prefixes := c.Flags().StringArray("prefix", nil, "of keys that may change (repeatable; default: all keys)")
 	verbs := c.Flags().StringSlice("verb", nil, "that may be done (repeatable; default: everything)")
-	c.MarkFlagsMutuallyExclusive("key", "anchors", "any")
-	c.MarkFlagsOneRequired("key", "anchors", "any")
+	c.MarkFlagsMutuallyExclusive("public-key", "anchors", "any")
+	c.MarkFlagsOneRequired("public-key", "anchors", "any")
 	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		entry := scope.Author{Name: args[0], Who: scope.OneKey, Verbs: slices.Compact(slices.Sorted(slices.Values(*verbs)))}
@@ -72,7 +72,7 @@ func (a *app) authGrant() *cobra.Command {
 		default:
 			var err error
 			if entry.Key, err = votes.ParsePublicKey(*key); err != nil {
-				return fmt.Errorf("%w: --key: %w", errUsage, err)
+				return fmt.Errorf("%w: --public-key: %w", errUsage, err)
 			}
 		}
 		for _, text := range *prefixes {

@@ -123,8 +123,8 @@ func TestFreshNodesAnswerTheirOwnerAlone(t *testing.T) {
 		x.want(0, fmt.Sprint(round), "get", "/a", "-o", "value")
 		x.want(0, fmt.Sprint(round), "get", "/a", "-o", "value", "--api", "unix://"+filepath.Join(x.dir, "node", "run", "api.sock"))
 		x.want(0, "", "policy", "show") // and what the anchor's key signs:
-		if out, code := x.run("users", "disable", "--yes"); code != 0 {
-			t.Errorf("users disable by the socket: %d\n%s", code, out)
+		if out, code := x.run("auth", "grant", fmt.Sprint("guest", round), "--any", "--prefix", "/guests/"); code != 0 {
+			t.Errorf("auth grant by the socket: %d\n%s", code, out)
 		}
 		log, err := os.ReadFile(x.log)
 		if err != nil || !bytes.Contains(log, []byte(`api="" etcd="" metrics=""`)) || bytes.Contains(log, []byte("insecure")) {
@@ -220,7 +220,7 @@ func TestCertificatesGuardAPort(t *testing.T) {
 		t.Helper()
 		x.want(code, text, append(append(words, "--api", port, "--timeout", "5s"), flags...)...)
 	}
-	write, govern := []string{"put", "/a", "b"}, []string{"users", "disable", "--yes"}
+	write, govern := []string{"put", "/a", "b"}, []string{"auth", "grant", "guest", "--any", "--prefix", "/guests/"}
 	ask(0, "OK", write, ours.flags("bob", ours)...)
 	ask(6, "certificate required", write, "--cacert", ours.Cert())
 	ask(6, "unknown certificate authority", write, other.flags("alice", ours)...)

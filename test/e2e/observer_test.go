@@ -109,7 +109,7 @@ func TestObserverFollows(t *testing.T) {
 		if !ok {
 			t.Fatalf("peer %q", s.Peer)
 		}
-		out := n.must("auth", "grant", "observer", "--key", key.String(), "--prefix", "/from-observer", "--api", n.nodes[0].api)
+		out := n.must("auth", "grant", "observer", "--public-key", key.String(), "--prefix", "/from-observer", "--api", n.nodes[0].api)
 		approve := regexp.MustCompile(`aweigh policy approve ([0-9a-f]{8})`).FindStringSubmatch(out)
 		if approve == nil {
 			t.Fatalf("the grant does not say how to approve it:\n%s", out)
