@@ -10,26 +10,27 @@ import (
 )
 
 type authorJSON struct {
-	Name           string   `json:"name"`
-	Who            string   `json:"who"` // anchors, any or key
-	Key            string   `json:"key,omitempty"`
-	Prefixes       []string `json:"prefixes"`                  // none: all keys
-	PrefixesBase64 [][]byte `json:"prefixes_base64,omitempty"` // in place of prefixes, if one of them is no text
-	Verbs          []string `json:"verbs"`                     // none: everything
+	Name           string    `json:"name"`
+	Who            string    `json:"who"` // anchors, any or key
+	Key            string    `json:"key,omitempty"`
+	Prefixes       *[]string `json:"prefixes,omitempty"`        // none: all keys
+	PrefixesBase64 [][]byte  `json:"prefixes_base64,omitempty"` // in place of prefixes, if one of them is no text
+	Verbs          []string  `json:"verbs"`                     // none: everything
 }
 
 func entryOf(a *scope.Author) authorJSON {
-	out := authorJSON{Name: a.Name, Who: a.Who.String(), Prefixes: []string{}, Verbs: append([]string{}, a.Verbs...)}
+	texts := []string{}
+	out := authorJSON{Name: a.Name, Who: a.Who.String(), Prefixes: &texts, Verbs: append([]string{}, a.Verbs...)}
 	if a.Who == scope.OneKey {
 		out.Key = a.Key.String()
 	}
 	for _, prefix := range a.Prefixes {
 		text, _ := bytesField(prefix)
 		if text == nil {
-			out.Prefixes, out.PrefixesBase64 = []string{}, a.Prefixes
+			out.Prefixes, out.PrefixesBase64 = nil, a.Prefixes
 			break
 		}
-		out.Prefixes = append(out.Prefixes, *text)
+		texts = append(texts, *text)
 	}
 	return out
 }
