@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,8 +171,19 @@ func (a *app) authCanI() *cobra.Command {
 		if m.Verb == scope.VerbCompact || m.Verb == scope.VerbLease { // no rule is asked
 			m.Judged = &aweighv1.Said{Allowed: true}
 		}
+		names := [][]byte{key}
+		if !slices.Contains([]string{scope.VerbCompact, scope.VerbDelete, scope.VerbLease}, m.Verb) {
+			if names, err = in.namesOf(ctx, key); err != nil {
+				return err
+			}
+		}
 		id := aweigh.Hash(m.Caller)
-		m.Entry = p.Rights(id, anchorIn(r, id)).Permits(m.Verb, key)
+		rights := p.Rights(id, anchorIn(r, id))
+		for _, name := range names {
+			if m.Entry, m.Under = rights.Permits(m.Verb, name), name; m.Entry == nil {
+				break
+			}
+		}
 		if err := s.Printer.May(r.Header, p.Hash().String(), m); err != nil {
 			return err
 		}
@@ -212,6 +224,28 @@ func (a *app) authWho() *cobra.Command {
 		}
 		return s.Printer.Authors(r.Header, all)
 	})
+}
+
+// namesOf are the names of the object that a key names, the key first: a change under one of them changes all.
+func (s *session) namesOf(ctx context.Context, key []byte) ([][]byte, error) {
+	names := [][]byte{key}
+	r, err := s.Client.Resolve(ctx, &aweighv1.ResolveRequest{Key: key})
+	if errors.Is(err, client.ErrNotFound) || err == nil && r.Moved != nil {
+		return names, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: r.Uid, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range o.Aliases {
+		if !bytes.Equal(name, key) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 // whereDecided is a session with the scope that decides about a key.

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -82,6 +83,7 @@ type May struct {
 	Name   string        // of the author, as it was asked for; "" for the node that answers
 	Scope  []byte        // prefix of the scope that decides
 	Entry  *scope.Author // that permits it; nil: none does
+	Under  []byte        // the name of the object that decides: the first without an entry
 	Judged *aweighv1.Said
 }
 
@@ -112,6 +114,8 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 	}
 	answer, why := "yes", ""
 	switch _, _, because := verdict(m.Judged); {
+	case m.Entry == nil && len(m.Under) > 0 && !bytes.Equal(m.Under, m.Key):
+		answer, why = "no", fmt.Sprintf("no entry of the policy's authors permits it under %s, another name of the object", Key(m.Under))
 	case m.Entry == nil:
 		answer, why = "no", "no entry of the policy's authors permits it"
 	case !m.Judged.Allowed:
