@@ -57,15 +57,20 @@ func homeOf(dir string, i int) home.Dir {
 // must have as many nodes, or nodes must be 0, and the same mode, or that be 0. Its ports are insecure, except of one
 // that MakeSecure made.
 func Make(dir string, nodes int, mode quorum.Mode) (*Network, error) {
-	return makeOrOpen(dir, nodes, mode, false)
+	return makeOrOpen(dir, nodes, mode, false, scope.DefaultPolicy)
+}
+
+// MakeOpen is Make for a devnet in which anyone may write. One that is there keeps its policy.
+func MakeOpen(dir string, nodes int, mode quorum.Mode) (*Network, error) {
+	return makeOrOpen(dir, nodes, mode, false, scope.OpenPolicy)
 }
 
 // MakeSecure is Make for a devnet whose ports take certificates of its own authority. One that is there must be such.
 func MakeSecure(dir string, nodes int, mode quorum.Mode) (*Network, error) {
-	return makeOrOpen(dir, nodes, mode, true)
+	return makeOrOpen(dir, nodes, mode, true, scope.DefaultPolicy)
 }
 
-func makeOrOpen(dir string, nodes int, mode quorum.Mode, secure bool) (*Network, error) {
+func makeOrOpen(dir string, nodes int, mode quorum.Mode, secure bool, policy func(quorum.Mode) scope.Policy) (*Network, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("devnet: %w", err)
@@ -95,7 +100,7 @@ func makeOrOpen(dir string, nodes int, mode quorum.Mode, secure bool) (*Network,
 	if err := vacant(dir); err != nil {
 		return nil, err
 	}
-	if err := create(dir, nodes, mode, secure); err != nil {
+	if err := create(dir, nodes, policy(mode), secure); err != nil {
 		return nil, err
 	}
 	return open(dir, nodes, mode)
@@ -122,7 +127,7 @@ func vacant(dir string) error {
 }
 
 // create writes the nodes' directories, the genesis of each last.
-func create(dir string, nodes int, mode quorum.Mode, secure bool) error {
+func create(dir string, nodes int, policy scope.Policy, secure bool) error {
 	ports, err := freePorts(2 * nodes)
 	if err != nil {
 		return err
@@ -144,7 +149,7 @@ func create(dir string, nodes int, mode quorum.Mode, secure bool) error {
 		founders[i] = machine.Founder{Name: "node" + strconv.Itoa(i+1), Key: keys[1].Public(), Peer: id}
 		boot[i] = fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/p2p/%s", ports[2*i], id)
 	}
-	g, err := machine.NewGenesis("devnet", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(mode), founders...)
+	g, err := machine.NewGenesis("devnet", aweigh.InstantOf(time.Now()), policy, founders...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,54 @@
+package hostile
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/devnet"
+	"github.com/aweigh/aweigh/internal/refusal"
+	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestStrangersWriteNothing: in a network with the default policy, bundles that strangers sign are refused by every
+// anchor and reach no block, sent as frames or handed in at a node. Their sender is not blamed for the first ones: it may
+// know another policy.
+func TestStrangersWriteNothing(t *testing.T) {
+	t.Parallel()
+	x := newNetworkOf(t, 4, devnet.Make)
+	before := x.node(0).Root().Status().Head.Revision
+	refused := func() (sum uint64) {
+		for i := range x.daemons {
+			sum += x.node(i).Root().Counts().Refused[refusal.Denied]
+		}
+		return sum
+	}
+	for i := range 4 {
+		p, to := x.attacker(t, i)
+		s, err := p.Open(t.Context(), to, "frames")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stranger := x.stranger(t)
+		if err := Write(s, stranger.sign(t, stranger.mutation(put("/stolen", "v"))), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testwait.Until(t, "each anchor refuses the bundle that it got", func() bool { return refused() >= 4 })
+	stranger := x.stranger(t)
+	b, err := scope.Sign(stranger.key, x.Genesis.Policy.Limits, stranger.mutation(put("/stolen", "v")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.node(1).Submit(t.Context(), b.Raw()); !errors.Is(err, scope.ErrNoAuthor) {
+		t.Errorf("a node that is handed a stranger's bundle: %v", err)
+	}
+	x.commits(t)
+	for i := range x.daemons {
+		testwait.Until(t, "four more writes are final", func() bool { return x.node(i).Root().Status().Head.Revision >= before+4 })
+		if got := x.node(i).Root().Status().Head.Revision; got != before+4 {
+			t.Errorf("node %d has revision %d after four writes from %d", i, got, before)
+		}
+	}
+}
