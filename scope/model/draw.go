@@ -38,6 +38,8 @@ func (d *Drawing) keys(in int) (key, end []byte) {
 	switch end = d.key(); {
 	case d.one(3):
 		return first, append(bytes.Clone(last), 0)
+	case d.Other != nil && bytes.Equal(key, d.Other) != bytes.Equal(end, d.Other): // keys of others lie in between
+		return key, nil
 	case bytes.Compare(key, end) > 0:
 		return end, key
 	}
