@@ -1,6 +1,7 @@
 package etcdcompat
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"strings"
@@ -34,13 +35,21 @@ func TestEtcdctlLeasesLocksAndElects(t *testing.T) {
 	run(1, "in the lock", "lock", "name", "echo", "in the lock")
 
 	campaign := command(0, "elect", "name", "somebody")
-	if err := campaign.Start(); err != nil {
+	printed, err := campaign.StdoutPipe()
+	if err == nil {
+		err = campaign.Start()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	until(t, "somebody leads", 20*time.Second, func() bool {
 		out, err := command(1, "get", "--prefix", "name/", "--print-value-only").Output()
 		return err == nil && strings.TrimSpace(string(out)) == "somebody"
 	})
+	// etcdctl reads its key before it waits to resign; if it is interrupted there, it ends without resigning.
+	if line, err := bufio.NewReader(printed).ReadString('\n'); err != nil || !strings.HasPrefix(line, "name/") {
+		t.Fatalf("the leader prints %q, %v", line, err)
+	}
 	if err := campaign.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
