@@ -140,7 +140,7 @@ func translate(err error) error {
 		f.kind, f.text = ErrUnreachable, "client: the node went away, or no node's API is at this address, or one with TLS (https://): "+f.text
 		return f
 	}
-	if strings.Contains(f.text, "http2: frame too large") || strings.Contains(f.text, "malformed HTTP") {
+	if strings.Contains(f.text, "http2: frame too large") || strings.Contains(f.text, "http2: client conn could not be established") || strings.Contains(f.text, "malformed HTTP") {
 		f.kind, f.refused, f.foreign = ErrUnreachable, true, true
 		f.text = "client: no node's API is at this address, which answers with something else than HTTP/2; see api-listen of the node"
 		return f
