@@ -36,7 +36,7 @@ type Config struct {
 	// Open are the ports of the node, this one or others, that take clients without certificates. Status returns them.
 	Open []string
 
-	// What follows is about addresses of the network, and not about sockets.
+	// The fields below apply to TCP addresses alone, not to sockets.
 
 	// TLS are the settings of the server, which ask clients for certificates; nil: any client that reaches the address
 	// is served.

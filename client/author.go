@@ -14,30 +14,45 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// signedReserve is what a signed write may cost beyond what its form allows, in units: for aliases of the object, and
-// values that a compare or a deletion meets.
-const signedReserve = 10_000
+// signedReserve is what a signed write may cost at first beyond what its form allows, in units: for aliases of the
+// object, and values that a compare or a deletion meets. What exceeds it is signed again with reserveGrowth times as much.
+const (
+	signedReserve = 10_000
+	reserveGrowth = 8
+)
 
 // TxnAs executes a transaction that is signed with the author's own key: the node that takes it carries it, and vouches
 // for nothing. All its keys must belong to the scope. A missing or incomplete Once is filled in. Errors are those of
 // Txn. A repeated write answers from the record, with no responses.
-func (c *Client) TxnAs(ctx context.Context, key votes.PrivateKey, in aweigh.ScopeID, lim scope.Limits, t scope.Txn, once *aweighv1.Once) (*aweighv1.TxnResponse, error) {
+func (c *Client) TxnAs(ctx context.Context, key votes.PrivateKey, in aweigh.ScopeID, lim scope.Limits, t scope.Txn,
+	once *aweighv1.Once) (*aweighv1.TxnResponse, error) {
 	fill(&once)
-	b, err := scope.SignReserving(signedReserve, key, lim, scope.Mutation{
+	m := scope.Mutation{
 		Scope: in, Class: scope.Write, Content: canon.Encode(t), Justification: once.Justification,
 		Nonce: once.Nonce, ValidUntil: aweigh.Instant(once.ValidUntilNs),
-	})
+	}
+	least, err := scope.Sign(key, lim, m)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	r, err := write(ctx, c, aweighv1connect.NodeClient.Submit, &aweighv1.SubmitRequest{Bundle: b.Raw()}, once, false)
-	if err != nil {
-		return nil, err
+	most := lim.BlockCost - least.Cost()
+	for reserve := min(signedReserve, most); ; reserve = min(reserveGrowth*reserve, most) {
+		b, err := scope.SignReserving(reserve, key, lim, m)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		req := &aweighv1.SubmitRequest{Bundle: b.Raw()}
+		r, err := write(ctx, c, aweighv1connect.NodeClient.Submit, req, once, false)
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Outcomes) != 1 {
+			return nil, fmt.Errorf("client: the node returned %d outcomes of one write", len(r.Outcomes))
+		}
+		if r.Outcomes[0].Code != scope.Exceeded.String() || reserve == most {
+			return outcome(r.Header, &t, r.Outcomes[0])
+		}
 	}
-	if len(r.Outcomes) != 1 {
-		return nil, fmt.Errorf("client: the node returned %d outcomes of one write", len(r.Outcomes))
-	}
-	return outcome(r.Header, &t, r.Outcomes[0])
 }
 
 // outcome is what became of a transaction, as Txn returns it.

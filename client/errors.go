@@ -94,7 +94,7 @@ type failure struct {
 	problem *aweighv1.Problem // nil if the error did not come from a node
 	sent    bool              // the request may have reached the node
 	refused bool              // it certainly had no effect
-	foreign bool              // what answered is not a node's API
+	foreign bool              // the server is not a node's API
 	cause   error
 }
 

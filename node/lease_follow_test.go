@@ -62,7 +62,7 @@ func TestLeasesReachScopesThatAreNotHeld(t *testing.T) {
 			}
 		}
 	}
-	testwait.Until(t, "the end of the lease that nobody kept alive", func() bool { return !there("/b/left") })
+	testwait.Until(t, "the end of the lease without a keep-alive", func() bool { return !there("/b/left") })
 	const long = 5 // which another node made known in the scope
 	if _, r, err := o.root.Grant(ctx, long, 600, Once{}); err != nil || r.Code != scope.Applied {
 		t.Fatal(r, err)

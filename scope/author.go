@@ -117,7 +117,7 @@ func (a *Author) check(keyBytes int) error {
 			return fmt.Errorf("a prefix has 1 to %d bytes", keyBytes)
 		}
 		if i > 0 && (bytes.Compare(a.Prefixes[i-1], prefix) >= 0 || bytes.HasPrefix(prefix, a.Prefixes[i-1])) {
-			return errors.New("prefixes stand in order, none below another")
+			return fmt.Errorf("prefixes stand in order, none twice or below another, and %q comes after %q", prefix, a.Prefixes[i-1])
 		}
 	}
 	for i, verb := range a.Verbs {
@@ -145,6 +145,21 @@ func (a *Author) has(verb string) bool {
 	return ok
 }
 
+// Permits reports whether an entry permits a verb to the authors that it is about, as execution asks for it: to compact
+// all keys, to lease any, and everything else on the key.
+func (a *Author) Permits(verb string, key []byte) bool {
+	switch verb {
+	case VerbCompact:
+		return a.has(verb) && len(a.Prefixes) == 0
+	case VerbLease:
+		return a.has(verb)
+	}
+	return a.permits(verb, key, nil)
+}
+
+// permits reports whether an entry permits a verb on a range of keys, in the sense of Op.
+func (a *Author) permits(verb string, key, end []byte) bool { return a.has(verb) && a.covers(key, end) }
+
 // covers reports whether all keys of a range, in the sense of Op, are among those of the entry.
 func (a *Author) covers(key, end []byte) bool {
 	if len(a.Prefixes) == 0 {
@@ -167,63 +182,39 @@ type Rights struct {
 // None reports whether the author may change nothing.
 func (r Rights) None() bool { return len(r.entries) == 0 }
 
-// Whole reports whether the author may change everything.
-func (r Rights) Whole() bool { return r.whole }
-
-// Entry returns the first entry that permits a verb on a range of keys, in the sense of Op, and nil if none does. No key
-// stands for all keys of the scope.
-func (r Rights) Entry(verb string, key, end []byte) *Author {
+// Entry returns the first entry that permits a verb, in the sense of Author.Permits, and nil if none does.
+func (r Rights) Entry(verb string, key []byte) *Author {
 	for _, a := range r.entries {
-		if a.has(verb) && (len(key) > 0 && a.covers(key, end) || len(key) == 0 && len(a.Prefixes) == 0) {
+		if a.Permits(verb, key) {
 			return a
 		}
 	}
 	return nil
 }
 
-// Permits returns the first entry that permits a verb, as execution asks for it: to compact all keys, to lease any, and
-// everything else on the key. It is nil if none does.
-func (r Rights) Permits(verb string, key []byte) *Author {
-	switch verb {
-	case VerbCompact:
-		return r.Entry(verb, nil, nil)
-	case VerbLease:
-		for _, a := range r.entries {
-			if a.has(verb) {
-				return a
-			}
-		}
-		return nil
-	}
-	return r.Entry(verb, key, nil)
+// permits reports whether some entry permits a verb on a range of keys, in the sense of Op.
+func (r Rights) permits(verb string, key, end []byte) bool {
+	return r.whole || slices.ContainsFunc(r.entries, func(a *Author) bool { return a.permits(verb, key, end) })
 }
 
 // Rights returns what an author may change under a policy: one that signs with a key, and may be an anchor or its node.
-func (p *Policy) Rights(author aweigh.Hash, anchor bool) (r Rights) {
-	for i := range p.Authors {
-		if a := &p.Authors[i]; a.ofGroup(anchor) || a.Who == OneKey && a.Key.ID() == author {
-			r.add(a)
-		}
-	}
-	return r
-}
-
-// ofGroup reports whether an entry that is not about one key is about an author.
-func (a *Author) ofGroup(anchor bool) bool {
-	return a.Who == Anyone || a.Who == Anchors && anchor
-}
-
-func (r *Rights) add(a *Author) {
-	r.entries = append(r.entries, a)
-	r.whole = r.whole || a.whole()
+func (p *Policy) Rights(author aweigh.Hash, anchor bool) Rights {
+	return rightsOf(p.Authors, anchor, func(i int) bool { return p.Authors[i].Key.ID() == author })
 }
 
 // Rights returns what the author that signs with a key may change in the epoch.
-func (e *Epoch) Rights(author aweigh.Hash) (r Rights) {
+func (e *Epoch) Rights(author aweigh.Hash) Rights {
 	_, anchor := e.seats[author]
-	for i := range e.Policy.Authors {
-		if a := &e.Policy.Authors[i]; a.ofGroup(anchor) || a.Who == OneKey && e.keys[i] == author {
-			r.add(a)
+	return rightsOf(e.Policy.Authors, anchor, func(i int) bool { return e.keys[i] == author })
+}
+
+// rightsOf are the entries about an author: an anchor or its node, or one whose key an entry of one key has.
+func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {
+	for i := range all {
+		a := &all[i]
+		if a.Who == Anyone || a.Who == Anchors && anchor || a.Who == OneKey && hasKey(i) {
+			r.entries = append(r.entries, a)
+			r.whole = r.whole || a.whole()
 		}
 	}
 	return r
@@ -267,9 +258,9 @@ func (x *execution) authorized(m *CheckedMutation) (failure error) {
 	case r.whole:
 	case r.None():
 		return ErrNoAuthor
-	case m.Class == Compact && r.Permits(VerbCompact, nil) == nil:
+	case m.Class == Compact && r.Entry(VerbCompact, nil) == nil:
 		return unauthorized(VerbCompact, nil)
-	case m.Class == Lease && r.Permits(VerbLease, nil) == nil:
+	case m.Class == Lease && r.Entry(VerbLease, nil) == nil:
 		return unauthorized(VerbLease, nil)
 	}
 	return nil
@@ -286,7 +277,7 @@ func (x *execution) authorizes(m *CheckedMutation, op *Op) (failure error) {
 	case op.Kind == OpDelete:
 		verb = VerbDelete
 	}
-	if r := x.rightsOf(m); r.whole || r.Entry(verb, op.Key, op.End) != nil {
+	if x.rightsOf(m).permits(verb, op.Key, op.End) {
 		return nil
 	}
 	return unauthorized(verb, op.Key)

@@ -136,14 +136,27 @@ func TestP44LeasesDoNotExtendRights(t *testing.T) {
 
 // TestP44MotionsNeedRightsAtTheirEnd: a motion whose author lost its rights meanwhile is void, however many approve.
 func TestP44MotionsNeedRightsAtTheirEnd(t *testing.T) {
-	x := &execution{epoch: Epoch{Policy: Policy{Authors: []Author{alice(t, nil)}}}.settled()}
-	m := &CheckedMutation{Mutation: Mutation{Class: Write, Author: testKey(t, 99).Public().ID()}}
-	if failure, err := x.permitted(m, &plan{ops: []Op{put("/a", "1")}}); failure != nil || err != nil {
-		t.Fatal(failure, err)
-	}
-	x = &execution{epoch: Epoch{Policy: Policy{Authors: DefaultAuthors()}}.settled()}
-	if failure, err := x.permitted(m, &plan{ops: []Op{put("/a", "1")}}); !errors.Is(failure, ErrDenied) || err != nil {
-		t.Fatal(failure, err)
+	for _, kept := range []bool{true, false} {
+		w := newAssembly(t, 4, func(p *Policy) { p.Authors = []Author{alice(t, nil), {Name: "anchors", Who: Anchors}} })
+		w.author = testKey(t, 99)
+		id := w.propose(w.put("/secrets/a", "1"))
+		p := w.g.Policy
+		p.EpochBlocks++
+		if !kept {
+			p.Authors = DefaultAuthors()
+		}
+		w.author = w.keys[0]
+		out := w.step(w.mutation(Govern, Decision{Kind: SetPolicy, Policy: &p})).Outcomes[0]
+		w.cast(w.approve(out.Mutation, 4)[1:])
+		w.turn()
+		w.cast(w.approve(id, 4))
+		want, value := `void: denied: the policy does not permit this author to put "/secrets/a"`, ""
+		if kept {
+			want, value = "carried", "1"
+		}
+		if got := w.fate(id); got != want || w.value("/secrets/a") != value {
+			t.Errorf("with an entry kept (%v), the motion is %s, want %s; the key holds %q", kept, got, want, w.value("/secrets/a"))
+		}
 	}
 }
 
@@ -252,8 +265,8 @@ func TestP44PrefixesAreFound(t *testing.T) {
 	}
 }
 
-// TestP44PermitsAnswersAsExecutionDoes: leases and compactions are of no key.
-func TestP44PermitsAnswersAsExecutionDoes(t *testing.T) {
+// TestP44EntryAnswersAsExecutionDoes: leases and compactions are of no key.
+func TestP44EntryAnswersAsExecutionDoes(t *testing.T) {
 	for _, c := range []struct {
 		entry Author
 		verb  string
@@ -267,7 +280,7 @@ func TestP44PermitsAnswersAsExecutionDoes(t *testing.T) {
 		{alice(t, nil, "/b/"), VerbPut, true},
 	} {
 		p := Policy{Authors: []Author{c.entry}}
-		if got := p.Rights(c.entry.Key.ID(), false).Permits(c.verb, []byte("/b/x")); (got != nil) != c.want {
+		if got := p.Rights(c.entry.Key.ID(), false).Entry(c.verb, []byte("/b/x")); (got != nil) != c.want {
 			t.Errorf("%v %q: %v", c.entry.Verbs, c.verb, got)
 		}
 	}

@@ -180,25 +180,26 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	var err error
 	var pending bool
 	failure := x.authorized(m)
-	switch {
-	case failure != nil:
-	case m.Class == Write:
-		failure, pending, err = x.transact(m, out)
-	case m.Class == Act:
-		failure, pending, err = x.act(m, out)
-	case m.Class == Compact:
-		failure = x.compact(m.Comp.Revision)
-	case m.Class == Govern:
-		failure, err = x.govern(m)
-	case m.Class == Lease:
-		failure, err = x.leasing(m, out)
-	case m.Class == Name:
-		out.Responses, failure, err = x.name(m)
-		x.next.head.Revision = x.revision()
-	case m.Class == Withdraw:
-		failure, err = x.withdraw(m)
-	case m.Class == Permit:
-		failure, err = x.reaccess(m.Access)
+	if failure == nil {
+		switch m.Class {
+		case Write:
+			failure, pending, err = x.transact(m, out)
+		case Act:
+			failure, pending, err = x.act(m, out)
+		case Compact:
+			failure = x.compact(m.Comp.Revision)
+		case Govern:
+			failure, err = x.govern(m)
+		case Lease:
+			failure, err = x.leasing(m, out)
+		case Name:
+			out.Responses, failure, err = x.name(m)
+			x.next.head.Revision = x.revision()
+		case Withdraw:
+			failure, err = x.withdraw(m)
+		case Permit:
+			failure, err = x.reaccess(m.Access)
+		}
 	}
 	if err != nil {
 		return err

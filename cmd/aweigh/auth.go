@@ -140,7 +140,7 @@ func (a *app) authCanI() *cobra.Command {
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		key, err := prefixOf(args[1])
+		key, err := judgedKey(args[1])
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (a *app) authCanI() *cobra.Command {
 		id := aweigh.Hash(m.Caller)
 		rights := p.Rights(id, anchorIn(r, id))
 		for _, name := range names {
-			if m.Entry, m.Under = rights.Permits(m.Verb, name), name; m.Entry == nil {
+			if m.Entry, m.Under = rights.Entry(m.Verb, name), name; m.Entry == nil {
 				break
 			}
 		}
@@ -203,7 +203,7 @@ func (a *app) authWho() *cobra.Command {
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		key, err := prefixOf(args[0])
+		key, err := judgedKey(args[0])
 		if err != nil {
 			return err
 		}
@@ -217,13 +217,20 @@ func (a *app) authWho() *cobra.Command {
 		}
 		var all []scope.Author
 		for _, entry := range p.Authors {
-			one := scope.Policy{Authors: []scope.Author{{Who: scope.Anyone, Prefixes: entry.Prefixes, Verbs: entry.Verbs}}}
-			if one.Rights(aweigh.Hash{}, false).Permits(*verb, key) != nil {
+			if entry.Permits(*verb, key) {
 				all = append(all, entry)
 			}
 		}
 		return s.Printer.Authors(r.Header, all)
 	})
+}
+
+// judgedKey is the key of a question: of a name like user@bob, or as prefixOf reads it.
+func judgedKey(text string) ([]byte, error) {
+	if strings.Contains(text, "@") && !strings.HasPrefix(text, `"`) {
+		return keyOf(text, false, "")
+	}
+	return prefixOf(text)
 }
 
 // namesOf are the names of the object that a key names, the key first: a change under one of them changes all.
@@ -266,17 +273,26 @@ func (s *session) whereDecided(ctx context.Context, key []byte) (*session, *awei
 // author is the hash of the key of an author: of an entry, an anchor's node, or a key. Without a text it is nil, which
 // means the node that answers.
 func (s *session) author(ctx context.Context, p *scope.Policy, text string) ([]byte, error) {
+	entry := -1
 	for i := range p.Authors {
-		if e := &p.Authors[i]; e.Name == text && e.Who == scope.OneKey {
+		switch e := &p.Authors[i]; {
+		case e.Name != text:
+		case e.Who == scope.OneKey:
 			id := e.Key.ID()
 			return id[:], nil
+		default:
+			entry = i
 		}
 	}
 	if key, err := votes.ParsePublicKey(text); err == nil {
 		id := key.ID()
 		return id[:], nil
 	}
-	return s.callerOf(ctx, text)
+	id, err := s.callerOf(ctx, text)
+	if entry >= 0 && errors.Is(err, errAbsent) {
+		return nil, fmt.Errorf("%w: the entry %s is about %s; give the name or the key of one author", errUsage, text, p.Authors[entry].Who)
+	}
+	return id, err
 }
 
 // anchorIn reports whether a key is that of an anchor of the roster, or of its node.

@@ -88,7 +88,7 @@ func TestAuthorsOfAScopeBelow(t *testing.T) {
 	} {
 		got := ""
 		for _, verb := range []string{"put", "delete"} {
-			if p.Rights(c.author, c.anchor).Entry(verb, []byte("/a/x"), nil) != nil {
+			if p.Rights(c.author, c.anchor).Entry(verb, []byte("/a/x")) != nil {
 				got += " " + verb
 			}
 		}

@@ -57,26 +57,28 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 	m.block.purse = purse{allowed: form(mut), reserve: m.block.purse.reserve}
 	out.Code = scope.Applied
 	failure := m.authorized(mut)
-	switch class := mut.Class; {
-	case failure != nil:
-	case class == scope.Write:
-		failure = m.transact(mut, out)
-	case class == scope.Act:
-		failure = m.act(mut, out)
-	case class == scope.Compact:
-		failure = m.compact(mut.Comp.Revision)
-	case class == scope.Lease:
-		out.TTLs, failure = m.leasing(mut)
-	case class == scope.Name:
-		out.Responses, failure = m.name(mut)
-	case class == scope.Permit:
-		failure = m.permit(mut.Access)
-	case class == scope.Withdraw:
-		failure = m.withdraw(mut)
-	default:
-		m.govern(mut, out)
-		return false
+	if failure == nil {
+		switch mut.Class {
+		case scope.Write:
+			failure = m.transact(mut, out)
+		case scope.Act:
+			failure = m.act(mut, out)
+		case scope.Compact:
+			failure = m.compact(mut.Comp.Revision)
+		case scope.Lease:
+			out.TTLs, failure = m.leasing(mut)
+		case scope.Name:
+			out.Responses, failure = m.name(mut)
+		case scope.Permit:
+			failure = m.permit(mut.Access)
+		case scope.Withdraw:
+			failure = m.withdraw(mut)
+		default:
+			m.govern(mut, out)
+			return false
+		}
 	}
+
 	m.Executed++
 	m.commit()
 	if out.Revision = m.view.Revision; failure == nil {
