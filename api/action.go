@@ -53,7 +53,7 @@ func (s *service) Act(ctx context.Context, req *connect.Request[aweighv1.ActRequ
 		}
 	case action.Signal:
 		var to int
-		to, err = s.node.Signal(ctx, m.Verb, m.Key, m.Value, onceOf(m.Once))
+		to, err = s.node.Signal(ctx, m.Verb, m.Key, m.Value, onceOf(ctx, m.Once))
 		out.Watchers, err = uint64(to), problem(err)
 		out.Header = &aweighv1.Header{Network: s.id, Scope: bytesOf(last.Scope)}
 	default:
@@ -115,7 +115,7 @@ func (s *service) order(ctx context.Context, m *aweighv1.ActRequest, by *node.Sa
 		}
 		a.Object = u
 	}
-	r, err := s.node.Act(ctx, a, onceOf(m.Once))
+	r, err := s.node.Act(ctx, a, onceOf(ctx, m.Once))
 	if err != nil {
 		return problem(err)
 	}

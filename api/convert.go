@@ -1,11 +1,13 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -13,11 +15,12 @@ import (
 // errRequest is wrapped by errors about requests that make no sense.
 var errRequest = errors.New("api: invalid request")
 
-func onceOf(o *aweighv1.Once) node.Once {
+func onceOf(ctx context.Context, o *aweighv1.Once) node.Once {
+	once := node.Once{Caller: authn.Caller(ctx)}
 	if o == nil {
-		return node.Once{}
+		return once
 	}
-	once := node.Once{ValidUntil: aweigh.Instant(o.ValidUntilNs), Justification: o.Justification}
+	once.ValidUntil, once.Justification = aweigh.Instant(o.ValidUntilNs), o.Justification
 	if len(o.Nonce) > 0 {
 		once.Nonce = o.Nonce
 	}

@@ -65,6 +65,6 @@ func FuzzTxnRequest(f *testing.F) {
 		if err := canon.Decode(raw, &again); err == nil && !bytes.Equal(canon.Encode(again), raw) {
 			t.Fatal("a transaction with two encodings")
 		}
-		_ = onceOf(r.Once)
+		_ = onceOf(t.Context(), r.Once)
 	})
 }

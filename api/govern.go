@@ -33,7 +33,7 @@ func (s *service) Govern(ctx context.Context, req *connect.Request[aweighv1.Gove
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, err := s.at.Govern(ctx, d, onceOf(req.Msg.Once))
+	r, err := s.at.Govern(ctx, d, onceOf(ctx, req.Msg.Once))
 	return s.governed(&d, r, err)
 }
 
@@ -48,7 +48,7 @@ func (s *service) Apply(ctx context.Context, req *connect.Request[aweighv1.Apply
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	d, r, err := s.at.Apply(ctx, sponsor, req.Msg.Name, onceOf(req.Msg.Once))
+	d, r, err := s.at.Apply(ctx, sponsor, req.Msg.Name, onceOf(ctx, req.Msg.Once))
 	return s.governed(&d, r, err)
 }
 

@@ -17,7 +17,7 @@ import (
 func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (machine.Receipt, error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, err := s.route.Txn(ctx, t, onceOf(once))
+	r, err := s.route.Txn(ctx, t, onceOf(ctx, once))
 	if err != nil {
 		return r, problem(err)
 	}
@@ -108,7 +108,7 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 func (s *service) Compact(ctx context.Context, req *connect.Request[aweighv1.CompactRequest]) (*connect.Response[aweighv1.CompactResponse], error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, err := s.route.Compact(ctx, req.Msg.Revision, onceOf(req.Msg.Once))
+	r, err := s.route.Compact(ctx, req.Msg.Revision, onceOf(ctx, req.Msg.Once))
 	if err != nil {
 		return nil, problem(err)
 	}

@@ -266,7 +266,7 @@ func (s *service) Withdraw(ctx context.Context, req *connect.Request[aweighv1.Wi
 	if err := s.withdrawable(&m); err != nil {
 		return nil, err
 	}
-	r, err := s.route.Withdraw(ctx, m.ID[:], onceOf(req.Msg.Once))
+	r, err := s.route.Withdraw(ctx, m.ID[:], onceOf(ctx, req.Msg.Once))
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -281,7 +281,7 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	o := m.Opening
 	out := &aweighv1.Motion{
 		Id: m.ID[:], Scope: bytesOf(m.Mutation.Scope), ScopePrefix: m.Prefix, Fate: "open", Author: m.Mutation.Author[:], AuthorName: names[m.Mutation.Author],
-		Justification: m.Mutation.Justification, Subject: o.Subject(), Height: uint64(o.Height), Epoch: uint64(o.Epoch),
+		Justification: m.Mutation.Justification, Caller: m.Mutation.Caller, Subject: o.Subject(), Height: uint64(o.Height), Epoch: uint64(o.Epoch),
 		OpenedNs: int64(o.Opened), DeadlineNs: int64(o.Deadline), Rule: o.Approval.String(), Mutation: o.Mutation,
 		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,
 		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors, Doomed: m.Doomed,

@@ -24,24 +24,13 @@ type Names interface {
 
 // Name implements aweighv1connect.NodeHandler.
 func (s *service) Name(ctx context.Context, req *connect.Request[aweighv1.NameRequest]) (*connect.Response[aweighv1.NameResponse], error) {
-	m := req.Msg
-	var u aweigh.UID
-	if m.Uid != "" {
-		var err error
-		if u, err = aweigh.ParseUID(m.Uid); err != nil {
-			return nil, problem(fmt.Errorf("%w: %w", errRequest, err))
-		}
-	}
-	n := scope.Naming{
-		Kind: scope.NameKind(m.Kind), Object: u, Key: m.Key, To: m.To, Until: aweigh.Instant(m.UntilNs),
-		From: m.Place.GetKey(), Revision: m.Place.GetRevision(), Sub: m.Place.GetSub(),
-	}
-	if m.Kind < 0 || m.Kind > aweighv1.NameRequest_KIND_ROLLBACK {
-		n.Kind = 0 // and is refused as such
+	n, err := NamingOf(req.Msg)
+	if err != nil {
+		return nil, problem(err)
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, err := s.route.Naming(ctx, n, onceOf(m.Once))
+	r, err := s.route.Naming(ctx, n, onceOf(ctx, req.Msg.Once))
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -53,6 +42,23 @@ func (s *service) Name(ctx context.Context, req *connect.Request[aweighv1.NameRe
 		out.Uid = uidOf(r.Responses[0].UID)
 	}
 	return connect.NewResponse(out), nil
+}
+
+// NamingOf converts a request. An unknown kind becomes 0, which every node refuses.
+func NamingOf(m *aweighv1.NameRequest) (n scope.Naming, err error) {
+	n = scope.Naming{
+		Kind: scope.NameKind(m.Kind), Key: m.Key, To: m.To, Until: aweigh.Instant(m.UntilNs),
+		From: m.Place.GetKey(), Revision: m.Place.GetRevision(), Sub: m.Place.GetSub(),
+	}
+	if m.Kind < 0 || m.Kind > aweighv1.NameRequest_KIND_ROLLBACK {
+		n.Kind = 0
+	}
+	if m.Uid != "" {
+		if n.Object, err = aweigh.ParseUID(m.Uid); err != nil {
+			return n, fmt.Errorf("%w: %w", errRequest, err)
+		}
+	}
+	return n, nil
 }
 
 // Resolve implements aweighv1connect.NodeHandler.

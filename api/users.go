@@ -71,7 +71,7 @@ func (s *service) DisableUsers(ctx context.Context, req *connect.Request[aweighv
 		}
 		a.Enabled = false
 		a.Revision++
-		r, err := s.node.Permit(ctx, a, onceOf(req.Msg.Once))
+		r, err := s.node.Permit(ctx, a, onceOf(ctx, req.Msg.Once))
 		if err != nil {
 			return nil, problem(err)
 		}

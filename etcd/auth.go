@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
@@ -64,7 +65,7 @@ func (s *authServer) change(ctx context.Context, edit func(*auth.Edit) error) (*
 			return s.now(), nil
 		}
 		e.Revision++
-		receipt, err := s.node.Permit(ctx, e.Access, node.Once{Justification: e.Why})
+		receipt, err := s.node.Permit(ctx, e.Access, node.Once{Justification: e.Why, Caller: authn.Caller(ctx)})
 		if err == nil {
 			err = failure(receipt)
 		}

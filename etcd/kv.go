@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
@@ -179,7 +180,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 // Compact implements etcdpb.KVServer. Content goes bit by bit afterwards; to wait
 // for it, as physical asks, has no meaning, as it is visible to no client any more.
 func (s *kvServer) Compact(ctx context.Context, r *etcdpb.CompactionRequest) (*etcdpb.CompactionResponse, error) {
-	receipt, err := s.node.Compact(ctx, r.Revision, node.Once{})
+	receipt, err := s.node.Compact(ctx, r.Revision, node.Once{Caller: authn.Caller(ctx)})
 	if err == nil {
 		err = failure(receipt)
 	}
@@ -193,7 +194,7 @@ func (s *kvServer) Compact(ctx context.Context, r *etcdpb.CompactionRequest) (*e
 // responses if this node took the outcome from the record, as after it fetched a
 // snapshot meanwhile: then a caller that needs them gets an error.
 func (s *kvServer) write(ctx context.Context, t scope.Txn) (machine.Receipt, error) {
-	r, err := s.node.Txn(ctx, t, node.Once{})
+	r, err := s.node.Txn(ctx, t, node.Once{Caller: authn.Caller(ctx)})
 	if err == nil && r.Code == scope.Pending {
 		return s.approved(ctx, t, r)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
@@ -33,7 +34,7 @@ type leaseServer struct {
 
 // LeaseGrant implements etcdpb.LeaseServer.
 func (s *leaseServer) LeaseGrant(ctx context.Context, r *etcdpb.LeaseGrantRequest) (*etcdpb.LeaseGrantResponse, error) {
-	id, receipt, err := s.node.Root().Grant(ctx, r.ID, r.TTL, node.Once{})
+	id, receipt, err := s.node.Root().Grant(ctx, r.ID, r.TTL, node.Once{Caller: authn.Caller(ctx)})
 	if err == nil {
 		err = failure(receipt)
 	}
@@ -48,7 +49,7 @@ func (s *leaseServer) LeaseRevoke(ctx context.Context, r *etcdpb.LeaseRevokeRequ
 	if r.ID == 0 {
 		return nil, statusFor(ctx, scope.ErrLeaseNotFound)
 	}
-	receipt, err := s.node.Revoke(ctx, r.ID, node.Once{})
+	receipt, err := s.node.Revoke(ctx, r.ID, node.Once{Caller: authn.Caller(ctx)})
 	if err == nil {
 		err = failure(receipt)
 	}

@@ -34,6 +34,7 @@ type Entry struct {
 	Policy        aweigh.Hash // policy that was in force
 	Roster        aweigh.Hash // roster that decided
 	Justification string      // the author's words; UTF-8
+	Caller        string      // for whom the author made the mutation, as the author states; UTF-8
 	Reason        string      // why it failed, for Failed, the verb, for Claim, or why an object went without a transaction that deletes it; UTF-8
 }
 
@@ -69,6 +70,8 @@ func (e *Entry) check() error {
 		return fmt.Errorf("%w: revision %d", ErrEntry, e.Revision)
 	case !utf8.ValidString(e.Justification):
 		return fmt.Errorf("%w: justification is not UTF-8", ErrEntry)
+	case !utf8.ValidString(e.Caller):
+		return fmt.Errorf("%w: caller is not UTF-8", ErrEntry)
 	case !utf8.ValidString(e.Reason):
 		return fmt.Errorf("%w: reason is not UTF-8", ErrEntry)
 	}

@@ -43,7 +43,7 @@ func anEntry(i int) lineage.Entry {
 		Key:           fmt.Appendf(nil, "/org/%d", i),
 		Object:        aweigh.NewUID(aweigh.Hash{1}, uint32(i)),
 		Revision:      int64(i) + 1,
-		Justification: "because",
+		Justification: "because", Caller: "cert:alice",
 	}
 }
 
@@ -214,6 +214,7 @@ func TestBadEntriesLeaveTheLogAlone(t *testing.T) {
 		"negative previous":  func(e *lineage.Entry) { e.Prev = -1 },
 		"negative revision":  func(e *lineage.Entry) { e.Revision = -1 },
 		"bad justification":  func(e *lineage.Entry) { e.Justification = "\xff" },
+		"bad caller":         func(e *lineage.Entry) { e.Caller = "\xff" },
 		"bad failure reason": func(e *lineage.Entry) { e.Reason = "\xff" },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -98,7 +98,7 @@ func (n *Replica) decide(ctx context.Context, key votes.PrivateKey, d scope.Deci
 	once = n.filled(once)
 	b, err := scope.Sign(key, n.epochs.checker().Limits, scope.Mutation{
 		Scope: n.id, Class: scope.Govern, Content: canon.Encode(d),
-		Justification: once.Justification, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
+		Justification: once.Justification, Caller: once.Caller, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
 	})
 	if err != nil {
 		return machine.Receipt{}, err

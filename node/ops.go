@@ -16,12 +16,13 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Once makes it safe to send a request to the same node again: a request with the same nonce, instant, justification
-// and content is the same mutation, and is applied at most once. Zero fields are filled in.
+// Once makes it safe to send a request to the same node again: a request with the same nonce, instant, justification,
+// caller and content is the same mutation, and is applied at most once. A zero nonce and instant are filled in.
 type Once struct {
 	Nonce         []byte         // 8 to 32 bytes
 	ValidUntil    aweigh.Instant // the mutation is void afterwards
 	Justification string         // kept in the lineage
+	Caller        string         // for whom the node makes the request; see scope.Mutation.Caller
 	drawn         bool           // the nonce was drawn for this request: nothing with this nonce was signed before
 }
 
@@ -106,7 +107,7 @@ func (n *Replica) time() aweigh.Instant {
 func (n *Replica) mutation(class scope.Class, content []byte, once Once) scope.Mutation {
 	return scope.Mutation{
 		Scope: n.id, Class: class, Author: n.author, Content: content,
-		Justification: once.Justification, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
+		Justification: once.Justification, Caller: once.Caller, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
 	}
 }
 

@@ -201,7 +201,7 @@ func (n *Node) Revoke(ctx context.Context, id int64, once Once) (machine.Receipt
 	if err != nil || r.Code == scope.Failed && !errors.Is(scope.Failure(r.Reason), scope.ErrLeaseNotFound) {
 		return r, err
 	}
-	once = Once{Justification: once.Justification} // also if it is gone there: this may be asked again, as it was not done elsewhere
+	once = Once{Justification: once.Justification, Caller: once.Caller} // also if it is gone there: this may be asked again, as it was not done elsewhere
 	all := n.elsewhere([]int64{id}, func(ctx context.Context, p *Replica, _ []int64) error {
 		_, err := p.Revoke(ctx, id, once)
 		return err
@@ -294,7 +294,7 @@ func (n *Node) Compact(ctx context.Context, revision int64, once Once) (machine.
 		for p, h := range heads {
 			if at := min(revision, h.Revision); p != n.root && at > h.Compacted && revision <= newest {
 				doing.Go(func() {
-					if r, err := p.Compact(ctx, at, Once{Justification: once.Justification}); err == nil && r.Code == scope.Applied {
+					if r, err := p.Compact(ctx, at, Once{Justification: once.Justification, Caller: once.Caller}); err == nil && r.Code == scope.Applied {
 						did <- r
 					}
 				})

@@ -231,6 +231,9 @@ func (m *CheckedMutation) read(raw []byte, lim Limits) error {
 	if len(m.Justification) > lim.JustificationBytes {
 		return fmt.Errorf("a justification of %d bytes, at most %d are taken", len(m.Justification), lim.JustificationBytes)
 	}
+	if err := checkCaller(m.Caller); err != nil {
+		return err
+	}
 	switch m.Class {
 	case Write:
 		m.Txn = new(Txn)

@@ -27,11 +27,11 @@ func decodeBundle(raw []byte) (b Bundle, err error) {
 
 func (m *Mutation) decode(raw []byte) error {
 	r := canon.NewReader(raw)
-	r.Array(7)
+	r.Array(8)
 	r.Fixed(m.Scope[:])
 	m.Class = Class(r.Uint(math.MaxUint8))
 	r.Fixed(m.Author[:])
-	m.Content, m.Justification, m.Nonce = r.Bytes(), r.Text(), r.Bytes()
+	m.Content, m.Justification, m.Caller, m.Nonce = r.Bytes(), r.Text(), r.Text(), r.Bytes()
 	m.ValidUntil = aweigh.Instant(r.Int())
 	return r.Close()
 }

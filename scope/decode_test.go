@@ -51,7 +51,7 @@ func encodings(t testing.TB) (all [][]byte) {
 	all = append(all, w.put("a", "1").Encode(), w.put("a", "1").Content)
 	for _, n := range []int64{-1, 23, 24, 255, 256, -257, 65536, 1 << 32, math.MaxInt64, math.MinInt64} {
 		all = append(all, Mutation{
-			Class: Govern, Content: make([]byte, uint16(n)%300), Justification: "ein Änker", Nonce: []byte("12345678"),
+			Class: Govern, Content: make([]byte, uint16(n)%300), Justification: "ein Änker", Caller: "user:ö", Nonce: []byte("12345678"),
 			ValidUntil: aweigh.Instant(n),
 		}.Encode())
 		all = append(all, canon.Encode(Txn{

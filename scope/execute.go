@@ -337,7 +337,7 @@ func (x *execution) nextEntry() int64 { return x.next.head.LineageSize + int64(l
 func (x *execution) enter(e lineage.Entry) {
 	h, m := &x.block.Header, x.mutation
 	e.Scope, e.Height, e.Index = h.Scope, h.Height, uint32(len(x.entries))
-	e.Mutation, e.Author, e.Justification = m.ID, m.Author, m.Justification
+	e.Mutation, e.Author, e.Justification, e.Caller = m.ID, m.Author, m.Justification, m.Caller
 	e.Revision, e.Policy, e.Roster = x.revision(), h.Policy, h.Roster
 	x.entries = append(x.entries, e)
 }

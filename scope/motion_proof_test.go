@@ -108,7 +108,7 @@ func contested(t *testing.T, change ...func(*Policy)) (*chronicle, votes.MotionI
 		c.add(c.approve(id, 4))
 	}
 	m := c.ops(put("/secrets/db/new", "n"), put("/secrets/db/a", "new"), del("/secrets/db/b", ""), del("/secrets/db/x", "/secrets/db/y"))
-	m.Justification = "rotate"
+	m.Justification, m.Caller = "rotate", "cert:alice"
 	return c, c.open(m)
 }
 
@@ -119,7 +119,7 @@ func TestMotionProofConvincesWhoKnowsOnlyTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Motion.ID() != id || r.Mutation.Justification != "rotate" || r.Author.ID() != c.author.Public().ID() ||
+	if r.Motion.ID() != id || r.Mutation.Justification != "rotate" || r.Mutation.Caller != "cert:alice" || r.Author.ID() != c.author.Public().ID() ||
 		len(r.Motion.Voters) != 4 || r.Motion.Deadline != r.Origin.Time.Add(time.Hour) || r.Origin.Weight != r.Origin.Total {
 		t.Fatalf("report %+v", r)
 	}

@@ -204,7 +204,7 @@ func (x *execution) approve(rec *motionRecord, m *CheckedMutation) (failure, err
 		return errors.New("this anchor has rejected it already"), err
 	}
 	h := &x.block.Header
-	x.begin(&CheckedMutation{ID: id, Mutation: Mutation{Author: m.Author, Justification: m.Justification}})
+	x.begin(&CheckedMutation{ID: id, Mutation: Mutation{Author: m.Author, Justification: m.Justification, Caller: m.Caller}})
 	x.setRecord(k, canon.Encode(Recorded{Height: h.Height, Time: h.Time, Entry: x.nextEntry(), By: m.Author}))
 	x.enter(lineage.Entry{Class: lineage.Voted, Reason: votes.Approve.String(), Posterior: m.ID})
 	return nil, x.settle(rec)

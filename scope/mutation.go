@@ -1,7 +1,9 @@
 package scope
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -65,8 +67,25 @@ type Mutation struct {
 	Author        aweigh.Hash // votes.PublicKey.ID of the key that signs
 	Content       []byte      // canonical encoding; Class gives its type
 	Justification string      // why, in the author's words; kept in the lineage
+	Caller        string      // for whom the author made it, as the author states; see MaxCaller
 	Nonce         []byte      // 8 to 32 bytes that make this request unlike any other
 	ValidUntil    aweigh.Instant
+}
+
+// MaxCaller bounds Mutation.Caller, in bytes. It is text without control characters, such as cert:alice, and empty if
+// the author made the request itself, or for a caller that it does not know. No node verifies it: it is worth what the
+// author's word is.
+const MaxCaller = 256
+
+// checkCaller reports whether a mutation can have a caller.
+func checkCaller(text string) error {
+	switch control := func(r rune) bool { return r < ' ' || r == 0x7f }; {
+	case len(text) > MaxCaller:
+		return fmt.Errorf("a caller of %d bytes, at most %d are taken", len(text), MaxCaller)
+	case strings.ContainsFunc(text, control):
+		return errors.New("a caller with control characters")
+	}
+	return nil
 }
 
 // ID is the mutation's identity, given its canonical encoding.

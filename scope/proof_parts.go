@@ -167,7 +167,8 @@ func (o *Origin) authorless(e *lineage.Entry, in *Epoch) error {
 
 // about reports whether an entry is about the mutation.
 func (o *Origin) about(e *lineage.Entry, m *Mutation) bool {
-	return e.Mutation == ID(o.Mutation) && e.Author == m.Author && e.Scope == m.Scope && e.Justification == m.Justification
+	return e.Mutation == ID(o.Mutation) && e.Author == m.Author && e.Scope == m.Scope &&
+		e.Justification == m.Justification && e.Caller == m.Caller
 }
 
 // entered reports whether an entry is about the mutation and made by its block.

@@ -139,8 +139,17 @@ func (w *World) keyName(i int) string {
 // mutation is a transaction as a client asks for it; sent again, it is the same.
 func (w *World) mutation(t scope.Txn, nonce []byte) scope.Mutation {
 	return scope.Mutation{
-		Scope: w.id, Class: scope.Write, Content: canon.Encode(t), Nonce: nonce, ValidUntil: w.watch.time.from(w.now).Add(5 * time.Minute),
+		Scope: w.id, Class: scope.Write, Content: canon.Encode(t), Caller: callerOf(nonce), Nonce: nonce, ValidUntil: w.watch.time.from(w.now).Add(5 * time.Minute),
 	}
+}
+
+// callerOf is the caller that a node states for a mutation: none for half of them.
+func callerOf(nonce []byte) string {
+	last := nonce[len(nonce)-1]
+	if last%2 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("user:%d", last%8)
 }
 
 // write puts a value of its own, or swaps one for it.

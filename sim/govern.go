@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 
@@ -101,7 +102,7 @@ func (n *Node) approve(d scope.Decision) {
 	w := n.world
 	w.motions++
 	m := scope.Mutation{
-		Scope: w.id, Class: scope.Govern, Content: canon.Encode(d),
+		Scope: w.id, Class: scope.Govern, Content: canon.Encode(d), Caller: fmt.Sprintf("local:%d", w.motions),
 		Nonce: binary.BigEndian.AppendUint64(nil, w.motions), ValidUntil: w.watch.time.from(w.now).Add(5 * time.Minute),
 	}
 	b, err := scope.Sign(*n.key, w.Genesis.Policy.Limits, m)

@@ -69,6 +69,14 @@ func WithIdentity(ctx context.Context, id Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, id)
 }
 
+// Caller returns the text of the identity of the caller, and "" if it is anonymous or no Row has looked at the request.
+func Caller(ctx context.Context) string {
+	if id, ok := FromContext(ctx); ok && id.Kind != Anonymous {
+		return id.String()
+	}
+	return ""
+}
+
 // FromContext returns the identity of the caller, and false if no Row has looked at the request.
 func FromContext(ctx context.Context) (Identity, bool) {
 	id, ok := ctx.Value(identityKey{}).(Identity)

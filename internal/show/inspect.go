@@ -36,10 +36,15 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 	if because == "" {
 		because = "(no reason given)"
 	}
+	caller := "(the author names none)"
+	if r.Mutation.Caller != "" {
+		caller = r.Mutation.Caller + ", as the author states; nothing proves it"
+	}
 	fmt.Fprintf(p.Out, "motion %s\n", mo.ID())
 	err = p.table(
 		[]string{"  network", r.Name + "  " + r.Network.String()},
 		[]string{"  proposed by", author + "  " + r.Author.String()},
+		[]string{"  caller", caller},
 		[]string{"  because", because},
 		[]string{"  opened", fmt.Sprintf("%s, block %d of epoch %d, which anchors of weight %d of %d made final",
 			instant(int64(mo.Opened)), mo.Height, mo.Epoch, r.Origin.Weight, r.Origin.Total)},

@@ -59,6 +59,7 @@ type inspectionJSON struct {
 	AuthorID      string           `json:"author_id"`
 	AuthorName    string           `json:"author_name,omitempty"`
 	Justification string           `json:"justification,omitempty"`
+	Caller        string           `json:"caller,omitempty"` // for whom the author made it, as the author states
 	OpenedNs      int64            `json:"opened_ns"`
 	DeadlineNs    int64            `json:"deadline_ns"`
 	Passed        bool             `json:"deadline_passed"` // by the clock of this machine
@@ -94,7 +95,7 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 	out := &inspectionJSON{
 		Opening: shown.Full,
 		Network: r.Network.String(), NetworkName: r.Name, Pinned: pinned, Scope: r.Mutation.Scope.String(), Motion: mo.ID().String(),
-		Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: proposer(r), Justification: r.Mutation.Justification,
+		Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: proposer(r), Justification: r.Mutation.Justification, Caller: r.Mutation.Caller,
 		OpenedNs: int64(mo.Opened), DeadlineNs: int64(mo.Deadline), Passed: mo.Deadline <= now,
 		Asked: mo.Approval.String(), Takes: takes(r), Needed: mo.Rule.Threshold(e.Total()), Anchors: mo.Rule.MinAnchors, Total: e.Total(),
 		Subject: mo.Subject(), Conditions: []string{}, Held: mo.Success, Effects: []effectJSON{},

@@ -29,6 +29,7 @@ type entryJSON struct {
 	Key           *string `json:"key,omitempty"`
 	KeyBase64     []byte  `json:"key_base64,omitempty"` // if the key is not UTF-8
 	Justification string  `json:"justification,omitempty"`
+	Caller        string  `json:"caller,omitempty"` // for whom the author made it, as the author states
 	Reason        string  `json:"reason,omitempty"`
 }
 
@@ -55,7 +56,7 @@ func entriesJSON(entries []*aweighv1.Entry) []entryJSON {
 		x := entryJSON{
 			Index: e.Index, Class: e.Class, Revision: e.Revision, Height: e.Height, Block: hex.EncodeToString(e.Block),
 			TimeNs: e.TimeNs, Mutation: hex.EncodeToString(e.Mutation), Author: hex.EncodeToString(e.Author),
-			AuthorName: e.AuthorName, UID: e.Uid, Version: e.Version, Justification: e.Justification, Reason: e.Reason,
+			AuthorName: e.AuthorName, UID: e.Uid, Version: e.Version, Justification: e.Justification, Caller: e.Caller, Reason: e.Reason,
 		}
 		if len(e.Key) > 0 {
 			x.Key, x.KeyBase64 = bytesField(e.Key)
@@ -77,6 +78,7 @@ func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
 		if by == "" {
 			by = short(e.Author)
 		}
+		by = onBehalf(by, e.Caller)
 		if len(bytes.Trim(e.Mutation, "\x00")) == 0 {
 			by = "-" // no author: its time had come
 		}
@@ -96,6 +98,14 @@ func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
 		fmt.Fprintln(p.Out, "… and older ones; ask for more with --limit")
 	}
 	return nil
+}
+
+// onBehalf is an author, and the caller for whom it acted as it states, if any.
+func onBehalf(author, caller string) string {
+	if caller == "" {
+		return author
+	}
+	return author + " for " + shortened(caller, 2*mostName)
 }
 
 // because is why something happened: by the rules, and in the author's words.
@@ -145,6 +155,7 @@ type whyJSON struct {
 	AuthorName    string          `json:"author_name,omitempty"`
 	Mutation      string          `json:"mutation"`
 	Justification string          `json:"justification,omitempty"`
+	Caller        string          `json:"caller,omitempty"` // for whom the author made it, as the author states
 	Reason        string          `json:"reason,omitempty"` // why it was deleted without a transaction
 	Rule          string          `json:"rule"`
 	Needed        uint64          `json:"needed_weight"`
@@ -171,7 +182,7 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 		out := whyJSON{
 			Network: g.Network().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
 			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: authorID.String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
-			Justification: r.Mutation.Justification, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
+			Justification: r.Mutation.Justification, Caller: r.Mutation.Caller, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
 			Origin: attestation(r.Origin), Head: attestation(r.Head), Approved: approvedOf(r.Approved),
 		}
 		if r.Taken != nil {
@@ -211,6 +222,9 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 		rows = append(rows, []string{"  from", fmt.Sprintf("scope %s, whose block %d delegated %s; \"aweigh history\" goes on there", d.Parent.Short(), d.Height, Key(d.Prefix))})
 	} else {
 		rows = append(rows, []string{"  author", author}, []string{when(&r), fmt.Sprintf("%s, block %d %s of epoch %d", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short(), r.Origin.Epoch)})
+	}
+	if r.Mutation.Caller != "" {
+		rows = append(rows, []string{"  caller", r.Mutation.Caller + ", as the author states; nothing proves it"})
 	}
 	if r.Approved != nil {
 		rows = append(rows, []string{"  applied", fmt.Sprintf("in block %d, with the approvals below", r.Approved.Height)})

@@ -26,6 +26,7 @@ type motionJSON struct {
 	Author        string             `json:"author"`
 	AuthorName    string             `json:"author_name,omitempty"`
 	Justification string             `json:"justification,omitempty"`
+	Caller        string             `json:"caller,omitempty"` // for whom the author made it, as the author states
 	Height        uint64             `json:"height"`
 	Epoch         uint64             `json:"epoch"`
 	OpenedNs      int64              `json:"opened_ns"`
@@ -74,7 +75,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	out := motionJSON{
 		ID: hex.EncodeToString(m.Id), Scope: hex.EncodeToString(m.Scope), Prefix: string(m.ScopePrefix), Fate: m.Fate, Approved: m.ApprovedHeight, Reason: m.Reason, Doomed: m.Doomed,
 		Subject: m.Subject, Decision: hex.EncodeToString(m.Decision),
-		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Justification: m.Justification,
+		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Justification: m.Justification, Caller: m.Caller,
 		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
 		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
 		Approve: m.Approve, Reject: m.Reject, Void: m.Void, Total: m.Total, Needed: m.Needed,
@@ -303,7 +304,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 		{"source", Told(r.Header)},
 		{"scope", MotionScope(m) + ", " + short(m.Scope)},
 		{"about", aboutMotion(m.Subject, m.Decision)},
-		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", authorOf(m), m.Height, m.Epoch, instant(m.OpenedNs))},
+		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", onBehalf(authorOf(m), m.Caller), m.Height, m.Epoch, instant(m.OpenedNs))},
 	}
 	if m.Justification != "" {
 		rows = append(rows, []string{"because", m.Justification})

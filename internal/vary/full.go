@@ -89,7 +89,7 @@ func Txn() scope.Txn {
 func Mutation(c scope.Class, content any) scope.Mutation {
 	return scope.Mutation{
 		Scope: aweigh.Sum([]byte("scope")), Class: c, Author: aweigh.Sum([]byte("author")), Content: canon.Encode(content),
-		Justification: "because: it -> was\tso", Nonce: []byte("0123456789"), ValidUntil: 1_700_000_000_123_456_789,
+		Justification: "because: it -> was\tso", Caller: "cert:alice", Nonce: []byte("0123456789"), ValidUntil: 1_700_000_000_123_456_789,
 	}
 }
 

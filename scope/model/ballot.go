@@ -58,7 +58,7 @@ func (m *Model) voteOn(p *motion, on []votes.MotionBallot) {
 		if late {
 			class = lineage.Reconcile
 		}
-		m.recorded(p, v.Voter, v.Choice, scope.Recorded{Ballot: v.Encode(), Late: late}, lineage.Entry{Class: class, Posterior: v.ID()}, v.Comment)
+		m.recorded(p, v.Voter, v.Choice, scope.Recorded{Ballot: v.Encode(), Late: late}, lineage.Entry{Class: class, Posterior: v.ID()}, v.Comment, "")
 	}
 	if !late && fresh {
 		m.settle(p)
@@ -66,8 +66,8 @@ func (m *Model) voteOn(p *motion, on []votes.MotionBallot) {
 }
 
 // recorded puts a ballot on record.
-func (m *Model) recorded(p *motion, voter aweigh.Hash, c votes.Choice, r scope.Recorded, e lineage.Entry, comment string) {
-	m.begin(&scope.CheckedMutation{ID: p.mut.ID, Mutation: scope.Mutation{Author: voter, Justification: comment}})
+func (m *Model) recorded(p *motion, voter aweigh.Hash, c votes.Choice, r scope.Recorded, e lineage.Entry, comment, caller string) {
+	m.begin(&scope.CheckedMutation{ID: p.mut.ID, Mutation: scope.Mutation{Author: voter, Justification: comment, Caller: caller}})
 	e.Reason = c.String()
 	r.Height, r.Time = m.block.Header.Height, m.block.Header.Time
 	r.Entry = m.entry(e, nil)

@@ -39,7 +39,7 @@ func (m *Model) govern(mut *scope.CheckedMutation, out *scope.Outcome) {
 	weighs := m.block.told.Epoch.Roster.Weights.Of(aweigh.AnchorID(mut.Author)) > 0
 	if !opens || weighs {
 		e := lineage.Entry{Class: lineage.Voted, Posterior: mut.ID}
-		m.recorded(p, mut.Author, votes.Approve, scope.Recorded{By: mut.Author}, e, mut.Justification)
+		m.recorded(p, mut.Author, votes.Approve, scope.Recorded{By: mut.Author}, e, mut.Justification, mut.Caller)
 		m.settle(p)
 	}
 }

@@ -45,7 +45,7 @@ func (m *Model) decision(d scope.Delegation) *scope.CheckedMutation {
 	mut := new(scope.CheckedMutation)
 	for i := range m.block.told.Log {
 		if e := &m.block.told.Log[i]; e.Class == lineage.Delegate && bytes.Equal(e.Key, d.Prefix) {
-			mut.ID, mut.Author, mut.Justification = e.Mutation, e.Author, e.Justification
+			mut.ID, mut.Author, mut.Justification, mut.Caller = e.Mutation, e.Author, e.Justification, e.Caller
 		}
 	}
 	return mut

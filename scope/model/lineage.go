@@ -47,7 +47,7 @@ func (m *Model) entry(e lineage.Entry, c *event) (index int64) {
 		x.entered++
 	}
 	e.Scope, e.Height, e.Index, e.Policy, e.Roster = h.Scope, h.Height, uint32(x.entered), h.Policy, h.Roster
-	e.Mutation, e.Author, e.Justification, e.Revision = mut.ID, mut.Author, mut.Justification, m.revision()
+	e.Mutation, e.Author, e.Justification, e.Caller, e.Revision = mut.ID, mut.Author, mut.Justification, mut.Caller, m.revision()
 	at := x.told.First + int64(x.entered)
 	if c != nil {
 		e.Key, e.Object = c.kv.Key, c.kv.UID

@@ -2015,6 +2015,7 @@ type Entry struct {
 	Reason        string                 `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
 	Key           []byte                 `protobuf:"bytes,13,opt,name=key,proto3" json:"key,omitempty"`
 	Version       int64                  `protobuf:"varint,14,opt,name=version,proto3" json:"version,omitempty"` // of the object, for those that wrote one, where Object counted; 0 otherwise
+	Caller        string                 `protobuf:"bytes,15,opt,name=caller,proto3" json:"caller,omitempty"`    // for whom the author made the mutation, as the author states; empty: for itself, or unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2145,6 +2146,13 @@ func (x *Entry) GetVersion() int64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *Entry) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 type HistoryResponse struct {
@@ -5566,6 +5574,7 @@ type Motion struct {
 	ApprovedHeight uint64                 `protobuf:"varint,30,opt,name=approved_height,json=approvedHeight,proto3" json:"approved_height,omitempty"` // of the block whose ballots approved it, while its fate is approved; otherwise 0
 	Scope          []byte                 `protobuf:"bytes,31,opt,name=scope,proto3" json:"scope,omitempty"`                                          // in which it is decided
 	ScopePrefix    []byte                 `protobuf:"bytes,32,opt,name=scope_prefix,json=scopePrefix,proto3" json:"scope_prefix,omitempty"`           // of all keys of that scope; empty for the root's
+	Caller         string                 `protobuf:"bytes,33,opt,name=caller,proto3" json:"caller,omitempty"`                                        // as in Entry
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -5822,6 +5831,13 @@ func (x *Motion) GetScopePrefix() []byte {
 		return x.ScopePrefix
 	}
 	return nil
+}
+
+func (x *Motion) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 // Voter may vote on a motion.
@@ -8396,7 +8412,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\twaits_for\x18\x04 \x03(\fR\bwaitsFor\"8\n" +
 	"\x0eHistoryRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xe7\x02\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xff\x02\n" +
 	"\x05Entry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x16\n" +
 	"\x06height\x18\x02 \x01(\x04R\x06height\x12\x14\n" +
@@ -8413,7 +8429,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\rjustification\x18\v \x01(\tR\rjustification\x12\x16\n" +
 	"\x06reason\x18\f \x01(\tR\x06reason\x12\x10\n" +
 	"\x03key\x18\r \x01(\fR\x03key\x12\x18\n" +
-	"\aversion\x18\x0e \x01(\x03R\aversion\"|\n" +
+	"\aversion\x18\x0e \x01(\x03R\aversion\x12\x16\n" +
+	"\x06caller\x18\x0f \x01(\tR\x06caller\"|\n" +
 	"\x0fHistoryResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12*\n" +
 	"\aentries\x18\x02 \x03(\v2\x10.aweigh.v1.EntryR\aentries\x12\x12\n" +
@@ -8706,7 +8723,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"i\n" +
 	"\x0fMotionsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\x8f\a\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xa7\a\n" +
 	"\x06Motion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
@@ -8742,7 +8759,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\teffective\x18\x1d \x01(\x04R\teffective\x12'\n" +
 	"\x0fapproved_height\x18\x1e \x01(\x04R\x0eapprovedHeight\x12\x14\n" +
 	"\x05scope\x18\x1f \x01(\fR\x05scope\x12!\n" +
-	"\fscope_prefix\x18  \x01(\fR\vscopePrefix\"\xa8\x01\n" +
+	"\fscope_prefix\x18  \x01(\fR\vscopePrefix\x12\x16\n" +
+	"\x06caller\x18! \x01(\tR\x06caller\"\xa8\x01\n" +
 	"\x05Voter\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
