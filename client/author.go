@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -21,42 +22,102 @@ const (
 	reserveGrowth = 8
 )
 
-// TxnAs executes a transaction that is signed with the author's own key: the node that takes it carries it, and vouches
-// for nothing. All its keys must belong to the scope. A missing or incomplete Once is filled in. Errors are those of
-// Txn. A repeated write answers from the record, with no responses.
-func (c *Client) TxnAs(ctx context.Context, key votes.PrivateKey, in aweigh.ScopeID, lim scope.Limits, t scope.Txn,
-	once *aweighv1.Once) (*aweighv1.TxnResponse, error) {
-	fill(&once)
-	m := scope.Mutation{
-		Scope: in, Class: scope.Write, Content: canon.Encode(t), Justification: once.Justification,
-		Nonce: once.Nonce, ValidUntil: aweigh.Instant(once.ValidUntilNs),
-	}
-	least, err := scope.Sign(key, lim, m)
+// Author writes to one scope with a key of its own: the node that takes a write carries it, and vouches for nothing.
+//
+// A missing or incomplete Once is filled in. Errors are those of Client.Txn. A repeated write answers from the record,
+// without responses.
+type Author struct {
+	Client *Client
+	Key    votes.PrivateKey
+	Scope  aweigh.ScopeID // that decides about all keys that are written
+	Limits scope.Limits   // of the scope's policy
+}
+
+// Txn executes a transaction.
+func (a *Author) Txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (*aweighv1.TxnResponse, error) {
+	h, o, err := a.submit(ctx, scope.Write, canon.Encode(t), &once)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, err
 	}
-	most := lim.BlockCost - least.Cost()
+	ops := t.Failure
+	if o.GetTxn().GetSucceeded() {
+		ops = t.Success
+	}
+	return outcome(h, o, len(ops))
+}
+
+// Name changes which keys name an object, as Client.Name.
+func (a *Author) Name(ctx context.Context, n scope.Naming, once *aweighv1.Once) (*aweighv1.NameResponse, error) {
+	h, o, err := a.submit(ctx, scope.Name, canon.Encode(n), &once)
+	if err != nil {
+		return nil, err
+	}
+	t, err := outcome(h, o, 1)
+	if err != nil {
+		return nil, err
+	}
+	return &aweighv1.NameResponse{Header: t.Header, Uid: written(t), Repeated: t.Repeated}, nil
+}
+
+// Act carries out a verb of class write or claim, as Client.Act. No scope above that of the key is asked.
+func (a *Author) Act(ctx context.Context, x scope.Action, once *aweighv1.Once) (*aweighv1.ActResponse, error) {
+	h, o, err := a.submit(ctx, scope.Act, canon.Encode(x), &once)
+	if err != nil {
+		return nil, err
+	}
+	responses := 0
+	if x.Class == action.Write {
+		responses = 1
+	}
+	t, err := outcome(h, o, responses)
+	if err != nil {
+		return nil, err
+	}
+	return &aweighv1.ActResponse{Header: t.Header, Class: x.Class.String(), Uid: written(t), Repeated: t.Repeated}, nil
+}
+
+// written is the object that the first operation of a transaction wrote.
+func written(t *aweighv1.TxnResponse) string {
+	if len(t.Responses) == 0 {
+		return ""
+	}
+	return t.Responses[0].GetPut().GetUid()
+}
+
+// submit signs a mutation, and waits for its outcome.
+func (a *Author) submit(ctx context.Context, class scope.Class, content []byte, once **aweighv1.Once) (
+	*aweighv1.Header, *aweighv1.Outcome, error) {
+	fill(once)
+	m := scope.Mutation{
+		Scope: a.Scope, Class: class, Content: content, Justification: (*once).Justification,
+		Nonce: (*once).Nonce, ValidUntil: aweigh.Instant((*once).ValidUntilNs),
+	}
+	least, err := scope.Sign(a.Key, a.Limits, m)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	most := a.Limits.BlockCost - least.Cost()
 	for reserve := min(signedReserve, most); ; reserve = min(reserveGrowth*reserve, most) {
-		b, err := scope.SignReserving(reserve, key, lim, m)
+		b, err := scope.SignReserving(reserve, a.Key, a.Limits, m)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 		req := &aweighv1.SubmitRequest{Bundle: b.Raw()}
-		r, err := write(ctx, c, aweighv1connect.NodeClient.Submit, req, once, false)
+		r, err := write(ctx, a.Client, aweighv1connect.NodeClient.Submit, req, *once, false)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if len(r.Outcomes) != 1 {
-			return nil, fmt.Errorf("client: the node returned %d outcomes of one write", len(r.Outcomes))
+			return nil, nil, fmt.Errorf("client: the node returned %d outcomes of one write", len(r.Outcomes))
 		}
 		if r.Outcomes[0].Code != scope.Exceeded.String() || reserve == most {
-			return outcome(r.Header, &t, r.Outcomes[0])
+			return r.Header, r.Outcomes[0], nil
 		}
 	}
 }
 
-// outcome is what became of a transaction, as Txn returns it.
-func outcome(h *aweighv1.Header, t *scope.Txn, o *aweighv1.Outcome) (*aweighv1.TxnResponse, error) {
+// outcome is what became of a write of so many operations, as Txn returns it.
+func outcome(h *aweighv1.Header, o *aweighv1.Outcome, operations int) (*aweighv1.TxnResponse, error) {
 	kind := ErrFailed
 	switch o.Code {
 	case scope.Applied.String(), scope.Duplicate.String():
@@ -65,12 +126,8 @@ func outcome(h *aweighv1.Header, t *scope.Txn, o *aweighv1.Outcome) (*aweighv1.T
 			if txn == nil {
 				txn = &aweighv1.TxnResponse{}
 			}
-			ops := t.Failure
-			if txn.Succeeded {
-				ops = t.Success
-			}
 			// The record has no responses. It answers what was sent again, whatever bundle carried it.
-			txn.Header, txn.Repeated = h, o.Code == scope.Duplicate.String() || len(txn.Responses) < len(ops)
+			txn.Header, txn.Repeated = h, o.Code == scope.Duplicate.String() || len(txn.Responses) < operations
 			return txn, nil
 		}
 	case scope.Pending.String():

@@ -22,7 +22,11 @@ func TestRepeatedSignedWritesAreKnown(t *testing.T) {
 		{scope.Duplicate, &aweighv1.TxnResponse{Succeeded: true}, true},
 		{scope.Applied, &aweighv1.TxnResponse{}, false}, // the compares did not hold, and there is nothing to do then
 	} {
-		r, err := outcome(nil, &txn, &aweighv1.Outcome{Code: c.code.String(), Txn: c.of})
+		ops := txn.Failure
+		if c.of.Succeeded {
+			ops = txn.Success
+		}
+		r, err := outcome(nil, &aweighv1.Outcome{Code: c.code.String(), Txn: c.of}, len(ops))
 		if err != nil || r.Repeated != c.repeated {
 			t.Errorf("%s of %d responses: repeated %v, %v", c.code, len(c.of.Responses), r.GetRepeated(), err)
 		}

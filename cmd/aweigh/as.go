@@ -7,7 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
+	"github.com/aweigh/aweigh/api"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -26,13 +29,13 @@ func (a *app) asFlags(c *cobra.Command) *signedBy {
 
 func (by *signedBy) given() bool { return *by.key != "" }
 
-// txn executes a transaction that the key signs. All its keys belong to the scope of the first.
-func (by *signedBy) txn(ctx context.Context, s *session, t scope.Txn, once *aweighv1.Once) (*aweighv1.TxnResponse, error) {
-	key, _, err := by.app.openKey(ctx, *by.key, *by.passphraseFile)
+// author opens the key, for writes to the scope that decides about a key.
+func (by *signedBy) author(ctx context.Context, s *session, key []byte) (*client.Author, error) {
+	private, _, err := by.app.openKey(ctx, *by.key, *by.passphraseFile)
 	if err != nil {
 		return nil, err
 	}
-	in, x, err := s.whereDecided(ctx, t.Success[0].Key)
+	in, x, err := s.whereDecided(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +46,71 @@ func (by *signedBy) txn(ctx context.Context, s *session, t scope.Txn, once *awei
 	if err != nil {
 		return nil, err
 	}
-	return s.Client.TxnAs(ctx, key, aweigh.ScopeID(x.Id), p.Limits, t, once)
+	return &client.Author{Client: s.Client, Key: private, Scope: aweigh.ScopeID(x.Id), Limits: p.Limits}, nil
+}
+
+// txn executes a transaction. All its keys belong to the scope of the first.
+func (by *signedBy) txn(ctx context.Context, s *session, t scope.Txn, once *aweighv1.Once) (*aweighv1.TxnResponse, error) {
+	a, err := by.author(ctx, s, t.Success[0].Key)
+	if err != nil {
+		return nil, err
+	}
+	return a.Txn(ctx, t, once)
+}
+
+// name changes names, as Client.Name.
+func (by *signedBy) name(ctx context.Context, s *session, req *aweighv1.NameRequest) (*aweighv1.NameResponse, error) {
+	n, err := api.NamingOf(req)
+	if err != nil {
+		return nil, err
+	}
+	key := n.Key
+	if len(key) == 0 {
+		key = n.To
+	}
+	a, err := by.author(ctx, s, key)
+	if err != nil {
+		return nil, err
+	}
+	return a.Name(ctx, n, req.Once)
+}
+
+// act carries out a verb, as Client.Act: scopes above that of the key are asked first, as a node asks them.
+func (by *signedBy) act(ctx context.Context, s *session, req *aweighv1.ActRequest) (*aweighv1.ActResponse, error) {
+	a, err := by.author(ctx, s, req.Key)
+	if err != nil {
+		return nil, err
+	}
+	id := a.Key.Public().ID()
+	r, err := s.Client.Judge(ctx, &aweighv1.JudgeRequest{Verb: req.Verb, Key: req.Key, Caller: id[:]})
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Said) == 0 {
+		return nil, fmt.Errorf("%w: the node returned no verdict", errAbsent)
+	}
+	last := r.Said[len(r.Said)-1]
+	for _, x := range r.Said {
+		if !x.Allowed && (!x.Decides || x.Class == "") {
+			return nil, fmt.Errorf("%w: %s by the policy of %s: %s", client.ErrDenied, req.Verb, show.ScopeName(&aweighv1.Scope{Prefix: x.Prefix}), x.Why)
+		}
+	}
+	class, err := action.ParseClass(last.Class)
+	switch {
+	case err != nil:
+		return nil, err
+	case class != action.Write && class != action.Claim:
+		return nil, fmt.Errorf("%w: %s is of class %s, which is not signed; leave out --as", errUsage, req.Verb, class)
+	case class == action.Write != req.HasValue:
+		return nil, fmt.Errorf("%w: %s is of class %s, and a value goes with write alone", errUsage, req.Verb, class)
+	}
+	x := scope.Action{Verb: req.Verb, Class: class, Key: req.Key, Value: req.Value}
+	if req.Uid != "" {
+		if x.Object, err = aweigh.ParseUID(req.Uid); err != nil {
+			return nil, err
+		}
+	}
+	return a.Act(ctx, x, req.Once)
 }
 
 // remove deletes keys, as Client.Delete.

@@ -28,13 +28,14 @@ func (a *app) do() *cobra.Command {
 			"Every scope on the way to it is asked, the root first: one with a rule about the verb\n" +
 			"may deny it. All scopes know read and write. A verb that the scope that decides does not\n" +
 			"know is denied. Denials exit with 4, and name the scope and the rule.\n\n" +
-			"The caller that rules see is the node that answers.\n\n" + oneNameHelp,
+			"The caller that rules see is the node that answers, or the key of --as.\n\n" + oneNameHelp,
 		Example: "  aweigh do pay user@elizabeth 10\n  aweigh do pay:user@elizabeth 10\n  aweigh do own /house -m \"bought\"\n" +
 			"  aweigh policy action set pay --class write --when \"caller.anchor == 'treasury'\"",
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	file := c.Flags().String("value-file", "", "a file with VALUE; - reads standard input, as VALUE - does")
 	serializable := c.Flags().Bool("serializable", false, "the node answers alone, to a verb that reads")
+	as := a.asFlags(c)
 	once := onceFlags(c)
 	wait := waitFlag(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
@@ -58,7 +59,13 @@ func (a *app) do() *cobra.Command {
 		if r != nil && r.Moved != nil { // no other object may have it meanwhile
 			req.Key, req.Uid = key, r.Uid
 		}
-		resp, err := s.Client.Act(ctx, req)
+		act := s.Client.Act
+		if as.given() {
+			act = func(ctx context.Context, req *aweighv1.ActRequest) (*aweighv1.ActResponse, error) {
+				return as.act(ctx, s, req)
+			}
+		}
+		resp, err := act(ctx, req)
 		if err != nil {
 			return a.pended(ctx, s, err, *wait)
 		}

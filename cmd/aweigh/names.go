@@ -147,8 +147,14 @@ func fresh(text string) ([]byte, error) {
 }
 
 // naming makes a change of names and shows what came of it.
-func naming(ctx context.Context, s *session, req *aweighv1.NameRequest) error {
-	resp, err := s.Client.Name(ctx, req)
+func naming(ctx context.Context, s *session, as *signedBy, req *aweighv1.NameRequest) error {
+	change := s.Client.Name
+	if as.given() {
+		change = func(ctx context.Context, req *aweighv1.NameRequest) (*aweighv1.NameResponse, error) {
+			return as.name(ctx, s, req)
+		}
+	}
+	resp, err := change(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -198,6 +204,7 @@ func (a *app) rollback() *cobra.Command {
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	version := versionFlag(c, "the version to go back to")
+	as := a.asFlags(c)
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		n, err := nameOf(args[0], *raw, writes)
@@ -222,7 +229,7 @@ func (a *app) rollback() *cobra.Command {
 			return err
 		}
 		req.Uid, req.Key, req.Place = r.Uid, r.Key, r.Place
-		return naming(ctx, s, req)
+		return naming(ctx, s, as, req)
 	})
 }
 
@@ -236,6 +243,7 @@ func (a *app) fork() *cobra.Command {
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	version := versionFlag(c, "the version to begin with")
+	as := a.asFlags(c)
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_FORK}
@@ -253,6 +261,6 @@ func (a *app) fork() *cobra.Command {
 			return err
 		}
 		req.Uid, req.Place = r.Uid, r.Place
-		return naming(ctx, s, req)
+		return naming(ctx, s, as, req)
 	})
 }

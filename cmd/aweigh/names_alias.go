@@ -33,6 +33,7 @@ func (a *app) aliasBind() *cobra.Command {
 		Long: "NEW becomes an alias of the object that NAME names, or that has a UID, of which four\n" +
 			"characters are enough if no other begins so. An object has 16 aliases at most.\n\n" + nameHelp,
 	}
+	as := a.asFlags(c)
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_BIND}
@@ -50,7 +51,7 @@ func (a *app) aliasBind() *cobra.Command {
 			return err
 		}
 		req.Uid, req.Key = r.Uid, r.Key
-		return naming(ctx, s, req)
+		return naming(ctx, s, as, req)
 	})
 }
 
@@ -65,6 +66,7 @@ func (a *app) aliasMove() *cobra.Command {
 	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, counted from when the move can take effect at the latest (--valid-for); 8760h at most")
 	none := c.Flags().Bool("no-redirect", false, "leave no redirect under the old name")
 	c.MarkFlagsMutuallyExclusive("redirect", "no-redirect")
+	as := a.asFlags(c)
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		key, err := changed(args[0])
@@ -92,7 +94,7 @@ func (a *app) aliasMove() *cobra.Command {
 		if _, err := a.there(ctx, s, req, "move", show.Word(args[1])); err != nil {
 			return err
 		}
-		return naming(ctx, s, req)
+		return naming(ctx, s, as, req)
 	})
 }
 
@@ -142,6 +144,7 @@ func (a *app) aliasUnbind() *cobra.Command {
 		Long: "NAME names nothing any more. An object's only alias stays: \"aweigh del\" retires the\n" +
 			"object.\n\n" + nameHelp,
 	}
+	as := a.asFlags(c)
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		key, err := changed(args[0])
@@ -159,7 +162,7 @@ func (a *app) aliasUnbind() *cobra.Command {
 			return err
 		}
 		if r == nil {
-			return naming(ctx, s, req)
+			return naming(ctx, s, as, req)
 		}
 		o, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: r.Uid, Limit: 1})
 		if err != nil {
@@ -168,7 +171,7 @@ func (a *app) aliasUnbind() *cobra.Command {
 		if len(o.Aliases) == 1 {
 			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errState, r.Uid, show.Word(args[0]))
 		}
-		return naming(ctx, s, req)
+		return naming(ctx, s, as, req)
 	})
 }
 
