@@ -29,8 +29,15 @@ const (
 type Author struct {
 	Client *Client
 	Key    votes.PrivateKey
+	Grants [][]byte       // by which the key acts (scope.Grant); none: by rights of its own
+	Caller string         // for whom it acts; see scope.Mutation.Caller
 	Scope  aweigh.ScopeID // that decides about all keys that are written
 	Limits scope.Limits   // of the scope's policy
+}
+
+// Chain is the grants by which the key acts.
+func (a *Author) Chain() ([]scope.Grant, error) {
+	return scope.OpenGrants(a.Grants, a.Scope, a.Key.Public().ID(), votes.Verify)
 }
 
 // Txn executes a transaction.
@@ -89,7 +96,7 @@ func (a *Author) submit(ctx context.Context, class scope.Class, content []byte, 
 	*aweighv1.Header, *aweighv1.Outcome, error) {
 	fill(once)
 	m := scope.Mutation{
-		Scope: a.Scope, Class: class, Content: content, Justification: (*once).Justification,
+		Scope: a.Scope, Class: class, Content: content, Justification: (*once).Justification, Caller: a.Caller, Grants: a.Grants,
 		Nonce: (*once).Nonce, ValidUntil: aweigh.Instant((*once).ValidUntilNs),
 	}
 	least, err := scope.Sign(a.Key, a.Limits, m)

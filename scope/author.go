@@ -177,13 +177,28 @@ func (a *Author) covers(key, end []byte) bool {
 type Rights struct {
 	entries []*Author
 	whole   bool
+	within  []Grant // that all of it must be within
 }
 
 // None reports whether the author may change nothing.
 func (r Rights) None() bool { return len(r.entries) == 0 }
 
+// Within returns the part of the rights that a chain of grants leaves.
+func (r Rights) Within(grants []Grant) Rights {
+	r.within = grants
+	for i := range grants {
+		r.whole = r.whole && grants[i].bounds().whole()
+	}
+	return r
+}
+
 // Entry returns the first entry that permits a verb, in the sense of Author.Permits, and nil if none does.
 func (r Rights) Entry(verb string, key []byte) *Author {
+	for i := range r.within {
+		if !r.within[i].Permits(verb, key) {
+			return nil
+		}
+	}
 	for _, a := range r.entries {
 		if a.Permits(verb, key) {
 			return a
@@ -194,7 +209,9 @@ func (r Rights) Entry(verb string, key []byte) *Author {
 
 // permits reports whether some entry permits a verb on a range of keys, in the sense of Op.
 func (r Rights) permits(verb string, key, end []byte) bool {
-	return r.whole || slices.ContainsFunc(r.entries, func(a *Author) bool { return a.permits(verb, key, end) })
+	permits := func(a *Author) bool { return a.permits(verb, key, end) }
+	return r.whole || slices.ContainsFunc(r.entries, permits) &&
+		!slices.ContainsFunc(r.within, func(g Grant) bool { return !permits(g.bounds()) })
 }
 
 // Rights returns what an author may change under a policy: one that signs with a key, and may be an anchor or its node.
@@ -228,7 +245,7 @@ func (e *Epoch) Admits(b *CheckedBundle) error {
 			return nil
 		}
 	}
-	if e.Rights(b.author.ID()).None() {
+	if e.Rights(b.mutations[0].Principal()).None() {
 		return ErrNoAuthor
 	}
 	return nil
@@ -243,27 +260,33 @@ var ErrNoAuthor = fmt.Errorf("%w: the policy does not list this author", ErrDeni
 
 // rightsOf are the rights of the author of a mutation.
 func (x *execution) rightsOf(m *CheckedMutation) Rights {
-	if x.author != m.Author {
-		x.author, x.rights = m.Author, x.epoch.Rights(m.Author)
+	if author := m.Principal(); x.author != author {
+		x.author, x.rights = author, x.epoch.Rights(author)
+	}
+	if len(m.grants) > 0 {
+		return x.rights.Within(m.grants)
 	}
 	return x.rights
 }
 
-// authorized returns why the policy's authors do not permit a mutation, whatever its keys.
-func (x *execution) authorized(m *CheckedMutation) (failure error) {
+// authorized returns why the policy's authors and grants do not permit a mutation, whatever its keys.
+func (x *execution) authorized(m *CheckedMutation) (failure, err error) {
 	if !m.Class.needsAuthor() {
-		return nil
+		return nil, nil
+	}
+	if failure, err := x.grantsHold(m); failure != nil || err != nil {
+		return failure, err
 	}
 	switch r := x.rightsOf(m); {
 	case r.whole:
 	case r.None():
-		return ErrNoAuthor
+		return ErrNoAuthor, nil
 	case m.Class == Compact && r.Entry(VerbCompact, nil) == nil:
-		return unauthorized(VerbCompact, nil)
+		return unauthorized(VerbCompact, nil), nil
 	case m.Class == Lease && r.Entry(VerbLease, nil) == nil:
-		return unauthorized(VerbLease, nil)
+		return unauthorized(VerbLease, nil), nil
 	}
-	return nil
+	return nil, nil
 }
 
 // authorizes returns why the policy's authors do not permit one put or deletion of a mutation, or its action on a key.

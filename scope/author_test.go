@@ -150,7 +150,7 @@ func TestP44MotionsNeedRightsAtTheirEnd(t *testing.T) {
 		w.cast(w.approve(out.Mutation, 4)[1:])
 		w.turn()
 		w.cast(w.approve(id, 4))
-		want, value := `void: denied: the policy does not permit this author to put "/secrets/a"`, ""
+		want, value := "void: "+reason(ErrNoAuthor), ""
 		if kept {
 			want, value = "carried", "1"
 		}

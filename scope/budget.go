@@ -41,7 +41,7 @@ const (
 
 // allowance is what a mutation may cost by its form.
 func (m *CheckedMutation) allowance() int64 {
-	n := int64(mutationUnit)
+	n := mutationUnit + grantUnits*int64(len(m.grants))
 	if m.Txn != nil {
 		n += opUnits * m.Txn.count()
 	}

@@ -1,8 +1,10 @@
 package scope
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -48,6 +50,7 @@ type CheckedMutation struct {
 	Motion   votes.MotionID // for Withdraw
 	Access   *Access        // for Permit
 	raw      []byte
+	grants   []Grant
 	allowed  int64 // units of cost, by its form
 }
 
@@ -106,7 +109,7 @@ func SignReserving(reserve int64, key votes.PrivateKey, lim Limits, mutations ..
 	if err != nil {
 		return nil, err
 	}
-	if err := c.consents(votes.Verify); err != nil {
+	if err := c.within(votes.Verify); err != nil {
 		return nil, err
 	}
 	b.Signature = key.Sign(votes.ContextBundle, c.id[:])
@@ -135,7 +138,7 @@ func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle,
 	if err := verify(b.Author, votes.ContextBundle, c.id[:], b.Signature); err != nil {
 		return nil, fmt.Errorf("%w: bundle: %w", ErrInvalid, err)
 	}
-	if err := c.consents(verify); err != nil {
+	if err := c.within(verify); err != nil {
 		return nil, err
 	}
 	c.raw = raw
@@ -146,8 +149,11 @@ func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle,
 // one by one.
 const maxDecisions = 8
 
-// consents verifies those of the decisions in a bundle whose author has signed.
-func (c *CheckedBundle) consents(verify votes.Verifier) error {
+// within verifies the signatures within a bundle: of its grants, and of the consents to its decisions.
+func (c *CheckedBundle) within(verify votes.Verifier) error {
+	if err := verifyGrants(c.mutations[0].grants, verify); err != nil {
+		return err
+	}
 	n := 0
 	for i := range c.mutations {
 		d := c.mutations[i].Decision
@@ -188,6 +194,9 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 		}
 		if m.Scope != c.mutations[0].Scope {
 			return nil, fmt.Errorf("%w: mutation %d names another scope than the first", ErrInvalid, i)
+		}
+		if !slices.EqualFunc(m.Grants, c.mutations[0].Grants, bytes.Equal) {
+			return nil, fmt.Errorf("%w: mutation %d has other grants than the first", ErrInvalid, i)
 		}
 		ids[i] = m.ID
 		c.until = max(c.until, m.ValidUntil)
@@ -233,6 +242,15 @@ func (m *CheckedMutation) read(raw []byte, lim Limits) error {
 	}
 	if err := checkCaller(m.Caller); err != nil {
 		return err
+	}
+	if len(m.Grants) > 0 {
+		if !m.Class.needsAuthor() {
+			return fmt.Errorf("a mutation of class %s with grants, which it does not need", m.Class)
+		}
+		var err error
+		if m.grants, err = openGrants(m.Grants, m.Scope, m.Author, lim.KeyBytes); err != nil {
+			return err
+		}
 	}
 	switch m.Class {
 	case Write:

@@ -27,12 +27,16 @@ func decodeBundle(raw []byte) (b Bundle, err error) {
 
 func (m *Mutation) decode(raw []byte) error {
 	r := canon.NewReader(raw)
-	r.Array(8)
+	r.Array(9)
 	r.Fixed(m.Scope[:])
 	m.Class = Class(r.Uint(math.MaxUint8))
 	r.Fixed(m.Author[:])
 	m.Content, m.Justification, m.Caller, m.Nonce = r.Bytes(), r.Text(), r.Text(), r.Bytes()
 	m.ValidUntil = aweigh.Instant(r.Int())
+	m.Grants = make([][]byte, r.Elements(1))
+	for i := range m.Grants {
+		m.Grants[i] = r.Bytes()
+	}
 	return r.Close()
 }
 

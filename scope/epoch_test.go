@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "3f28adaeefd5307c470f295bbeb4f9cc9b244ebb111c1e8ae7c5d45d396631ef"
+	const want = "8d080e912bb7e8e49843c662dc801a41744e7269cdac22427b234ffcd8ae4cbe"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

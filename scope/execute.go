@@ -177,10 +177,9 @@ func newExecution(s *State, b *Block) *execution {
 // execute does what a mutation asks for, or records why it cannot be done.
 func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	x.begin(m)
-	var err error
 	var pending bool
-	failure := x.authorized(m)
-	if failure == nil {
+	failure, err := x.authorized(m)
+	if failure == nil && err == nil {
 		switch m.Class {
 		case Write:
 			failure, pending, err = x.transact(m, out)

@@ -61,6 +61,9 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err
 		}
 		return p, failure, nil
 	}
+	if failure, err = x.authorized(m); failure != nil || err != nil {
+		return p, failure, err
+	}
 	if failure = x.next.own.ownsAll(m.Txn); failure == nil { // they may have gone to another scope since
 		p, failure, err = x.plan(m.Txn)
 	}

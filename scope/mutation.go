@@ -70,6 +70,7 @@ type Mutation struct {
 	Caller        string      // for whom the author made it, as the author states; see MaxCaller
 	Nonce         []byte      // 8 to 32 bytes that make this request unlike any other
 	ValidUntil    aweigh.Instant
+	Grants        [][]byte // canonical encodings of Grant, by which the author acts; none: by rights of its own
 }
 
 // MaxCaller bounds Mutation.Caller, in bytes. It is text without control characters, such as cert:alice, and empty if

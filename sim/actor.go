@@ -25,6 +25,7 @@ type actor struct {
 	id      int
 	made    uint64
 	object  aweigh.UID // that it last wrote
+	under   []byte     // the key under which it did
 	allowed int64      // revision of the users that it last saw
 }
 
@@ -64,41 +65,46 @@ func (a *actor) act() {
 	}
 	switch r.IntN(10) {
 	case 0, 1:
-		a.ask(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: key, Value: value}}})
+		a.ask(scope.Write, key, scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: key, Value: value}}})
 	case 2:
-		a.ask(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: key}}})
+		a.ask(scope.Write, key, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: key}}})
 	case 3:
 		if to := a.key(); !bytes.Equal(key, to) {
-			a.ask(scope.Name, scope.Naming{Kind: scope.Bind, Key: key, To: to})
+			a.ask(scope.Name, key, scope.Naming{Kind: scope.Bind, Key: key, To: to})
 		}
 	case 4, 5:
 		act.Verb, act.Class, act.Value = "extend", action.Write, value
-		a.ask(scope.Act, act)
+		a.ask(scope.Act, key, act)
 	case 6:
 		act.Verb, act.Class = "age", action.Claim
-		a.ask(scope.Act, act)
+		a.ask(scope.Act, key, act)
 	case 7:
 		act.Verb, act.Class, act.Value = "take", action.Write, value // as it was, before it became one that claims
-		a.ask(scope.Act, act)
+		a.ask(scope.Act, key, act)
 	case 8:
 		act.Verb, act.Class = "take", action.Claim
-		a.ask(scope.Act, act)
+		a.ask(scope.Act, key, act)
 	case 9:
-		a.ask(scope.Permit, scope.Access{Revision: a.allowed + 1 + r.Int64N(2)})
+		a.ask(scope.Permit, key, scope.Access{Revision: a.allowed + 1 + r.Int64N(2)})
 	}
 }
 
-func (a *actor) ask(class scope.Class, content any) {
+// ask asks for a mutation about a key.
+func (a *actor) ask(class scope.Class, key []byte, content any) {
 	a.made++
 	m := a.w.mutation(scope.Txn{}, binary.BigEndian.AppendUint64(fmt.Appendf(nil, "actor %d/", a.id), a.made))
 	m.Class, m.Content = class, canon.Encode(content)
-	a.at.reserve(0, m, func(r machine.Reply) {
+	ask := func(m scope.Mutation, done func(machine.Reply)) { a.at.reserve(0, m, done) }
+	if class != scope.Permit && a.w.acts.IntN(3) == 0 {
+		ask = a.granted
+	}
+	ask(m, func(r machine.Reply) {
 		if r.Refused != nil || r.Outcome.Code != scope.Applied {
 			return
 		}
 		for _, one := range r.Outcome.Responses {
 			if !one.UID.IsZero() {
-				a.object = one.UID
+				a.object, a.under = one.UID, key
 			}
 		}
 		if class == scope.Permit {

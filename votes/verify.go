@@ -19,6 +19,9 @@ const (
 	// ContextConsent: a new anchor agrees to be admitted.
 	ContextConsent Context = "aweigh/consent/1"
 
+	// ContextGrant: an author lets another key act with a part of its rights.
+	ContextGrant Context = "aweigh/grant/1"
+
 	// ContextBackup: a node made a backup.
 	ContextBackup Context = "aweigh/backup/1"
 

@@ -12,46 +12,88 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/internal/token"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // signedBy are the flags of writes that an author signs with its own key.
 type signedBy struct {
-	app                 *app
-	key, passphraseFile *string
+	app                        *app
+	key, token, passphraseFile *string
 }
 
 // asFlags adds the flags of writes that an author signs.
 func (a *app) asFlags(c *cobra.Command) *signedBy {
-	return &signedBy{a, c.Flags().String("as", "", "sign with the key of this file, of \"aweigh voter new\", and not with the node's; the policy lists\nwhich keys may change what, see \"aweigh auth\""),
+	return &signedBy{a,
+		c.Flags().String("as", "", "sign with the key of this file, of \"aweigh voter new\" or \"aweigh token create\", and not with the\n"+
+			"node's; the policy lists which keys may change what, see \"aweigh auth\""),
+		c.Flags().String("token", "", "a token that was made for the key of --as (\"aweigh token create --to\")"),
 		c.Flags().String("passphrase-file", "", "file with the passphrase of --as (default: ask)")}
 }
 
-func (by *signedBy) given() bool { return *by.key != "" }
+func (by *signedBy) given() bool { return *by.key != "" || *by.token != "" }
 
 // author opens the key, for writes to the scope that decides about a key.
-func (by *signedBy) author(ctx context.Context, s *session, key []byte) (*client.Author, error) {
-	private, _, err := by.app.openKey(ctx, *by.key, *by.passphraseFile)
+func (by *signedBy) author(ctx context.Context, s *session, key []byte) (*client.Author, *aweighv1.Scope, error) {
+	private, held, err := by.open(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	in, x, err := s.whereDecided(ctx, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(x.Id) != len(aweigh.ScopeID{}) {
-		return nil, fmt.Errorf("%w: the node returned no identity of %s", errAbsent, show.ScopeName(x))
+		return nil, nil, fmt.Errorf("%w: the node returned no identity of %s", errAbsent, show.ScopeName(x))
 	}
 	_, p, err := in.policy(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &client.Author{Client: s.Client, Key: private, Scope: aweigh.ScopeID(x.Id), Limits: p.Limits}, nil
+	out := &client.Author{Client: s.Client, Key: private, Scope: aweigh.ScopeID(x.Id), Limits: p.Limits}
+	if held != nil {
+		if out.Grants = held.Chain(); held.Last().Scope != out.Scope {
+			return nil, nil, fmt.Errorf("%w: the token is for another scope than %s, which decides about %s",
+				client.ErrDenied, show.ScopeName(x), show.Key(key))
+		}
+		out.Caller = "token:" + held.Last().Name
+	}
+	return out, x, nil
+}
+
+// open opens the key, and the token that it uses, if any.
+func (by *signedBy) open(ctx context.Context) (key votes.PrivateKey, held *token.Token, err error) {
+	if *by.key == "" {
+		return key, nil, fmt.Errorf("%w: --token goes with --as, the key that the token is for", errUsage)
+	}
+	data, err := readSome(*by.key)
+	if err != nil {
+		return key, nil, err
+	}
+	if token.Is(data) && *by.token == "" {
+		held, err = readToken(*by.key)
+		switch {
+		case err != nil:
+		case held.Key.IsZero():
+			err = fmt.Errorf("%w: the token is for the key %s; name its file with --as, and the token with --token", errUsage, held.Last().To)
+		default:
+			key = held.Key
+		}
+		return key, held, err
+	}
+	if key, _, err = by.app.openKey(ctx, *by.key, *by.passphraseFile); err != nil || *by.token == "" {
+		return key, nil, err
+	}
+	if held, err = readToken(*by.token); err == nil && held.Last().To.ID() != key.Public().ID() {
+		err = fmt.Errorf("%w: the token is for the key %s, not for that of --as", errUsage, held.Last().To)
+	}
+	return key, held, err
 }
 
 // txn executes a transaction. All its keys belong to the scope of the first.
 func (by *signedBy) txn(ctx context.Context, s *session, t scope.Txn, once *aweighv1.Once) (*aweighv1.TxnResponse, error) {
-	a, err := by.author(ctx, s, t.Success[0].Key)
+	a, _, err := by.author(ctx, s, t.Success[0].Key)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +110,7 @@ func (by *signedBy) name(ctx context.Context, s *session, req *aweighv1.NameRequ
 	if len(key) == 0 {
 		key = n.To
 	}
-	a, err := by.author(ctx, s, key)
+	a, _, err := by.author(ctx, s, key)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +119,7 @@ func (by *signedBy) name(ctx context.Context, s *session, req *aweighv1.NameRequ
 
 // act carries out a verb, as Client.Act: scopes above that of the key are asked first, as a node asks them.
 func (by *signedBy) act(ctx context.Context, s *session, req *aweighv1.ActRequest) (*aweighv1.ActResponse, error) {
-	a, err := by.author(ctx, s, req.Key)
+	a, _, err := by.author(ctx, s, req.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -136,7 +136,7 @@ func (a *app) authCanI() *cobra.Command {
 			"verb of an action. It exits with 4 if the author may not.",
 		Example: "  aweigh auth can-i put /apps/web\n  aweigh auth can-i delete /apps/web --as alice",
 	}
-	as := c.Flags().String("as", "", "the author: the name of an entry or of an anchor, a public key, or the hash of one (default: the node)")
+	as := c.Flags().String("as", "", "the author: the name of an entry or of an anchor, a public key, the hash of\none, or the file of a token (default: the node)")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -153,7 +153,14 @@ func (a *app) authCanI() *cobra.Command {
 			return err
 		}
 		m := &show.May{Verb: args[0], Key: key, Name: *as, Scope: x.Prefix}
-		if m.Caller, err = in.author(ctx, &p, *as); err != nil {
+		held, err := heldToken(*as)
+		if err != nil {
+			return err
+		}
+		if held != nil {
+			id := held.Last().To.ID()
+			m.Caller, m.Name = id[:], "the token "+held.Last().Name
+		} else if m.Caller, err = in.author(ctx, &p, *as); err != nil {
 			return err
 		}
 		rule := m.Verb
@@ -178,8 +185,16 @@ func (a *app) authCanI() *cobra.Command {
 			}
 		}
 		id := aweigh.Hash(m.Caller)
+		if held != nil {
+			id = held.Grants[0].By.ID()
+		}
 		rights := p.Rights(id, anchorIn(r, id))
 		for _, name := range names {
+			if held != nil && m.Barred == "" {
+				if m.Barred, err = s.barred(ctx, held, m.Verb, name); err != nil {
+					return err
+				}
+			}
 			if m.Entry, m.Under = rights.Entry(m.Verb, name), name; m.Entry == nil {
 				break
 			}

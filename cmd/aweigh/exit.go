@@ -17,6 +17,7 @@ import (
 	"github.com/aweigh/aweigh/internal/replay"
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/socket"
+	"github.com/aweigh/aweigh/internal/token"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -55,7 +56,7 @@ const exitHelp = `Exit codes:
      or it would change nothing: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
-  7  a proof, a ballot, a replay, a backup, a store or the file of "checkpoint --since"
+  7  a proof, a ballot, a token, a replay, a backup, a store or the file of "checkpoint --since"
      does not hold, or is not one
   8  the node's disk failed, or its store is damaged
   9  "doctor" found a failing check
@@ -97,6 +98,7 @@ var codes = []struct {
 	{store.ErrNoRoom, exitStore},
 	{votes.ErrRecord, exitStore},
 	{backup.ErrSigner, exitUnverified},
+	{token.ErrToken, exitUnverified},
 	{errOld, exitUnverified},
 	{node.ErrForged, exitUnverified},
 	{node.ErrOtherHistory, exitUnverified},

@@ -84,11 +84,12 @@ type May struct {
 	Scope  []byte        // prefix of the scope that decides
 	Entry  *scope.Author // that permits it; nil: none does
 	Under  []byte        // the name of the object that decides: the first without an entry
+	Barred string        // why the author's token does not permit it; "": it does, or there is none
 	Judged *aweighv1.Said
 }
 
 // OK reports whether the author may do it.
-func (m *May) OK() bool { return m.Entry != nil && m.Judged.Allowed }
+func (m *May) OK() bool { return m.Barred == "" && m.Entry != nil && m.Judged.Allowed }
 
 // May writes a verdict on an author. The header is that of the policy.
 func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
@@ -103,8 +104,9 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 			Name      string      `json:"name,omitempty"`
 			Policy    string      `json:"policy"`
 			Author    *authorJSON `json:"author,omitempty"` // the entry that permits it
+			Token     string      `json:"token,omitempty"`  // why the token does not permit it
 			Rules     saidJSON    `json:"rules"`
-		}{Header: headerJSON(h), Allowed: m.OK(), Verb: m.Verb, Caller: hex.EncodeToString(m.Caller), Name: m.Name, Policy: policy, Rules: saidOf(m.Judged)}
+		}{Header: headerJSON(h), Allowed: m.OK(), Verb: m.Verb, Token: m.Barred, Caller: hex.EncodeToString(m.Caller), Name: m.Name, Policy: policy, Rules: saidOf(m.Judged)}
 		out.Key, out.KeyBase64 = bytesField(m.Key)
 		if m.Entry != nil {
 			a := entryOf(m.Entry)
@@ -114,6 +116,8 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 	}
 	answer, why := "yes", ""
 	switch _, _, because := verdict(m.Judged); {
+	case m.Barred != "":
+		answer, why = "no", m.Barred
 	case m.Entry == nil && len(m.Under) > 0 && !bytes.Equal(m.Under, m.Key):
 		answer, why = "no", fmt.Sprintf("no entry of the policy's authors permits it under %s, another name of the object", Key(m.Under))
 	case m.Entry == nil:

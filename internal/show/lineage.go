@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
@@ -156,6 +157,7 @@ type whyJSON struct {
 	Mutation      string          `json:"mutation"`
 	Justification string          `json:"justification,omitempty"`
 	Caller        string          `json:"caller,omitempty"` // for whom the author made it, as the author states
+	Grants        [][]byte        `json:"grants,omitempty"` // canonical CBOR of each scope.Grant by which the author acted
 	Reason        string          `json:"reason,omitempty"` // why it was deleted without a transaction
 	Rule          string          `json:"rule"`
 	Needed        uint64          `json:"needed_weight"`
@@ -182,7 +184,7 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 		out := whyJSON{
 			Network: g.Network().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
 			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: authorID.String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
-			Justification: r.Mutation.Justification, Caller: r.Mutation.Caller, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
+			Justification: r.Mutation.Justification, Caller: r.Mutation.Caller, Grants: r.Mutation.Grants, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
 			Origin: attestation(r.Origin), Head: attestation(r.Head), Approved: approvedOf(r.Approved),
 		}
 		if r.Taken != nil {
@@ -225,6 +227,12 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	}
 	if r.Mutation.Caller != "" {
 		rows = append(rows, []string{"  caller", r.Mutation.Caller + ", as the author states; nothing proves it"})
+	}
+	for _, raw := range r.Mutation.Grants {
+		var g scope.Grant
+		if canon.Decode(raw, &g) == nil {
+			rows = append(rows, []string{"  by grant", fmt.Sprintf("%s, which %s signed", g.Name, g.By)})
+		}
 	}
 	if r.Approved != nil {
 		rows = append(rows, []string{"  applied", fmt.Sprintf("in block %d, with the approvals below", r.Approved.Height)})

@@ -87,9 +87,21 @@ func Txn() scope.Txn {
 
 // Mutation has all fields, and a content of a class.
 func Mutation(c scope.Class, content any) scope.Mutation {
-	return scope.Mutation{
-		Scope: aweigh.Sum([]byte("scope")), Class: c, Author: aweigh.Sum([]byte("author")), Content: canon.Encode(content),
+	m := scope.Mutation{
+		Scope: aweigh.Sum([]byte("scope")), Class: c, Author: Key(2).Public().ID(), Content: canon.Encode(content),
 		Justification: "because: it -> was\tso", Caller: "cert:alice", Nonce: []byte("0123456789"), ValidUntil: 1_700_000_000_123_456_789,
+	}
+	if c != scope.Govern && c != scope.Permit && c != scope.Withdraw { // which cannot have any
+		m.Grants = [][]byte{Grant().Encode()}
+	}
+	return m
+}
+
+// Grant has all fields, without a signature that verifies.
+func Grant() scope.Grant {
+	return scope.Grant{
+		Scope: aweigh.Sum([]byte("scope")), By: Key(1).Public(), To: Key(2).Public(), Name: "ci", Prefixes: [][]byte{[]byte("/k")},
+		Verbs: []string{"put"}, NotAfter: 1_700_000_000_123_456_789, Record: []byte("/tokens/ci"), Object: aweigh.UID{1}, Signature: []byte("signed"),
 	}
 }
 

@@ -75,6 +75,14 @@ func (r reading) fields(v reflect.Value, f Form) error {
 				return errors.New("content of an unknown class")
 			}
 			err = r.encoded(v.Field(i), x, content)
+		case t == mutationType && name == "Grants":
+			var grants []scope.Grant
+			err = r.fill(reflect.ValueOf(&grants).Elem(), x)
+			var raw [][]byte
+			for j := range grants {
+				raw = append(raw, grants[j].Encode())
+			}
+			v.Field(i).Set(reflect.ValueOf(raw))
 		case t == motionType && name == "Mutation":
 			err = r.encoded(v.Field(i), x, new(scope.Mutation))
 		case inHex(t, name):

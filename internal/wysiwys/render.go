@@ -29,6 +29,7 @@ var (
 	policyType   = reflect.TypeFor[scope.Policy]()
 	mutationType = reflect.TypeFor[scope.Mutation]()
 	decisionType = reflect.TypeFor[scope.Decision]()
+	grantType    = reflect.TypeFor[scope.Grant]()
 	motionType   = reflect.TypeFor[scope.Motion]()
 	childType    = reflect.TypeFor[scope.Child]()
 	keyType      = reflect.TypeFor[votes.PublicKey]()
@@ -121,6 +122,14 @@ func (r renderer) fields(v reflect.Value) (f Form, err error) {
 				return nil, err
 			}
 			of = reflect.ValueOf(content)
+		case v.Type() == mutationType && t.Name == "Grants":
+			grants := make([]scope.Grant, of.Len())
+			for i := range grants {
+				if err := canon.Decode(of.Index(i).Bytes(), &grants[i]); err != nil {
+					return nil, err
+				}
+			}
+			of = reflect.ValueOf(grants)
 		case v.Type() == motionType && t.Name == "Mutation":
 			m := new(scope.Mutation)
 			if err := canon.Decode(of.Bytes(), m); err != nil {
@@ -223,7 +232,8 @@ func leaf(v reflect.Value) string {
 
 // inHex reports whether a field of a struct holds random bytes, which are no text even where they are UTF-8.
 func inHex(t reflect.Type, name string) bool {
-	return t == mutationType && name == "Nonce" || t == decisionType && name == "Consent"
+	return t == mutationType && name == "Nonce" || t == decisionType && name == "Consent" ||
+		t == grantType && name == "Signature"
 }
 
 // octets is a byte string: as it is if it is UTF-8, and otherwise quoted as in Go.

@@ -124,7 +124,7 @@ func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, 
 			local.entries = append(local.entries, e)
 			continue
 		}
-		author := e.bundle.Mutations()[0].Author
+		author := e.bundle.Mutations()[0].Principal() // it could hold any number of keys of its own
 		l := by[author]
 		if l == nil {
 			l = &line{author: author}

@@ -190,3 +190,41 @@ func TestDearMutationsOfStrangersFailNobody(t *testing.T) {
 	}
 	t.Logf("%d mutations in blocks", exceeded)
 }
+
+// TestHoldersOfGrantsShareATurn: an author that makes many keys, and grants them its rights, gets the turns of one.
+func TestHoldersOfGrantsShareATurn(t *testing.T) {
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
+	unit := n.chain.policy.Limits.BlockCost / 40
+	number := 0
+	admit := func(by votes.PrivateKey, grants ...[]byte) {
+		t.Helper()
+		number++
+		b, err := scope.SignReserving(unit-1000, by, n.chain.policy.Limits, scope.Mutation{
+			Scope: n.id, Class: scope.Write, Content: canon.Encode(putTxn(fmt.Sprint("/k", number), "v")), Grants: grants,
+			Nonce: fmt.Appendf(nil, "%08d", number), ValidUntil: n.now.Add(time.Minute),
+		})
+		if err == nil {
+			err = n.admit(b, "stranger")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	many, one := loneKey(t, 10), loneKey(t, 11)
+	for i := range 60 {
+		holder := loneKey(t, byte(100+i))
+		g, err := scope.SignGrant(many, scope.Grant{Scope: n.id, To: holder.Public(), Name: "ci", NotAfter: n.now.Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		admit(holder, g.Encode())
+		admit(one)
+	}
+	got := make(map[aweigh.Hash]int)
+	for _, b := range n.pick(nil, n.now) {
+		got[b.Mutations()[0].Principal()]++
+	}
+	if a, b := got[many.Public().ID()], got[one.Public().ID()]; a == 0 || b < a-1 || a < b-1 {
+		t.Errorf("the author with 60 holders has %d bundles in a block, and the other %d", a, b)
+	}
+}

@@ -4,14 +4,46 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
 )
 
-// entriesFor are those of the policy's authors that are about the author of a mutation.
+// grantsOf are the grants of a mutation.
+func grantsOf(mut *scope.CheckedMutation) (all []scope.Grant) {
+	for _, raw := range mut.Grants {
+		var g scope.Grant
+		must.OK(canon.Decode(raw, &g), "decoding a grant that was checked")
+		all = append(all, g)
+	}
+	return all
+}
+
+// granted reports why the grants of a mutation do not hold.
+func (m *Model) granted(mut *scope.CheckedMutation) error {
+	for _, g := range grantsOf(mut) {
+		if g.NotAfter < m.block.Header.Time {
+			return fmt.Errorf("%w: the grant %q has expired", scope.ErrDenied, g.Name)
+		}
+		if len(g.Record) == 0 {
+			continue
+		}
+		if kv, there := m.keys()[string(g.Record)]; !there || kv.UID != g.Object {
+			return fmt.Errorf("%w: the grant %q is revoked", scope.ErrDenied, g.Name)
+		}
+	}
+	return nil
+}
+
+// entriesFor are those of the policy's authors that are about the author of a mutation, or of its first grant.
 func (m *Model) entriesFor(mut *scope.CheckedMutation) (all []scope.Author) {
-	_, seated := m.seat(mut.Author)
+	author := mut.Author
+	if grants := grantsOf(mut); len(grants) > 0 {
+		author = grants[0].By.ID()
+	}
+	_, seated := m.seat(author)
 	for _, a := range m.block.policy.Authors {
-		if a.Who == scope.Anyone || a.Who == scope.Anchors && seated || a.Who == scope.OneKey && a.Key.ID() == mut.Author {
+		if a.Who == scope.Anyone || a.Who == scope.Anchors && seated || a.Who == scope.OneKey && a.Key.ID() == author {
 			all = append(all, a)
 		}
 	}
@@ -21,7 +53,7 @@ func (m *Model) entriesFor(mut *scope.CheckedMutation) (all []scope.Author) {
 // mayDo reports whether an entry permits the author of a mutation to use a verb on a range of keys; no key stands for
 // the whole scope.
 func (m *Model) mayDo(mut *scope.CheckedMutation, verb string, key, end []byte) bool {
-	return slices.ContainsFunc(m.entriesFor(mut), func(a scope.Author) bool {
+	permits := func(a scope.Author) bool {
 		if len(a.Verbs) > 0 && !slices.Contains(a.Verbs, verb) {
 			return false
 		}
@@ -29,13 +61,22 @@ func (m *Model) mayDo(mut *scope.CheckedMutation, verb string, key, end []byte) 
 			return true
 		}
 		return len(key) > 0 && slices.ContainsFunc(a.Prefixes, func(prefix []byte) bool { return scope.Covers(prefix, key, end) })
-	})
+	}
+	for _, g := range grantsOf(mut) {
+		if !permits(scope.Author{Prefixes: g.Prefixes, Verbs: g.Verbs}) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(m.entriesFor(mut), permits)
 }
 
 // authorized reports why the policy's authors do not permit a mutation, whatever its keys.
 func (m *Model) authorized(mut *scope.CheckedMutation) error {
 	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw, scope.Permit}, mut.Class) {
 		return nil
+	}
+	if failure := m.granted(mut); failure != nil {
+		return failure
 	}
 	all := m.entriesFor(mut)
 	if len(all) == 0 {
@@ -45,7 +86,8 @@ func (m *Model) authorized(mut *scope.CheckedMutation) error {
 		return fmt.Errorf("%w: the policy does not permit this author to compact", scope.ErrDenied)
 	}
 	leases := func(a scope.Author) bool { return len(a.Verbs) == 0 || slices.Contains(a.Verbs, "lease") }
-	if mut.Class == scope.Lease && !slices.ContainsFunc(all, leases) {
+	bounded := func(g scope.Grant) bool { return !leases(scope.Author{Verbs: g.Verbs}) }
+	if mut.Class == scope.Lease && (!slices.ContainsFunc(all, leases) || slices.ContainsFunc(grantsOf(mut), bounded)) {
 		return fmt.Errorf("%w: the policy does not permit this author to lease", scope.ErrDenied)
 	}
 	return nil

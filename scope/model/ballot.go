@@ -161,6 +161,9 @@ func (m *Model) carry(p *motion) (waits bool) {
 
 // stands reports why a motion cannot be applied as it was approved.
 func (m *Model) stands(p *motion) (path []bool, failure error) {
+	if failure = m.authorized(p.mut); failure != nil {
+		return nil, failure
+	}
 	if m.elsewhere(p.mut.Txn) {
 		return nil, scope.ErrElsewhere
 	}

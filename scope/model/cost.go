@@ -34,17 +34,18 @@ func given(bytes int) int64  { return 1 + int64(bytes)/1024 }
 
 // form is what a mutation may cost by its form. That of a decision is not reckoned.
 func form(mut *scope.CheckedMutation) int64 {
+	units := 16 + 448*int64(len(mut.Grants))
 	switch {
 	case mut.Txn != nil:
-		return 16 + 4*statements(mut.Txn)
+		units += 4 * statements(mut.Txn)
 	case mut.Lease != nil:
-		return 16 + int64(len(mut.Lease.IDs))
+		units += int64(len(mut.Lease.IDs))
 	case mut.Access != nil:
-		return 16 + 1024
+		units += 1024
 	case mut.Class == scope.Withdraw:
-		return 16 + 1000
+		units += 1000
 	}
-	return 16
+	return units
 }
 
 // statements counts the compares and operations of a transaction and of those within.

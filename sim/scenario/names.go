@@ -163,6 +163,7 @@ var Goals = []Named{
 	{"moved alias", "an alias that was moved led to its object"},
 	{"exceeded", "a write exceeded what it declares, and would have fitted later"},
 	{"program", "a bundle of mutations that conflict was answered"},
+	{"grant", "a mutation was carried out by a grant of another key"},
 	{"late again", "a client asked again for what had been done, and got the first answer"},
 	{"lease ended", "a lease was over, and its keys went"},
 	{"key outlived its lease", "but for one whose deletion took approval by then"},

@@ -1,0 +1,152 @@
+package scope
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Grant lets another key act with a part of its signer's rights, without a decision of the anchors: a certificate of
+// delegation (RFC 2693, section 6). Grants form chains: the key that holds one may sign another for a part of it. The
+// first of a chain is signed by an author that the policy permits, and no grant of a chain permits more than the one
+// before (P45).
+type Grant struct {
+	_         struct{} `cbor:",toarray"`
+	Scope     aweigh.ScopeID
+	By        votes.PublicKey // that signs it
+	To        votes.PublicKey // that may use it
+	Name      string          // for people
+	Prefixes  [][]byte        // as Author.Prefixes
+	Verbs     []string        // as Author.Verbs
+	NotAfter  aweigh.Instant  // by the blocks' time; it permits nothing afterwards
+	Record    []byte          // a key; the grant permits nothing unless it names Object. None: there is no such condition
+	Object    aweigh.UID      // zero if Record is empty
+	Signature []byte          // of By, over all other fields
+}
+
+// Bounds of grants.
+const (
+	// MaxGrants bounds the grants of a chain.
+	MaxGrants = 4
+	// grantUnits is what a grant costs: its signature is verified, and a record of up to 1.5 MiB is read.
+	grantUnits = 448
+)
+
+// SignGrant signs a grant with the key that it names as its signer. Errors wrap ErrInvalid.
+func SignGrant(key votes.PrivateKey, g Grant) (Grant, error) {
+	g.By = key.Public()
+	if err := g.check(MostLimits().KeyBytes); err != nil {
+		return Grant{}, fmt.Errorf("%w: grant %q: %w", ErrInvalid, g.Name, err)
+	}
+	g.Signature = key.Sign(votes.ContextGrant, g.signingBytes())
+	return g, nil
+}
+
+// Encode is the canonical encoding.
+func (g Grant) Encode() []byte { return canon.Encode(g) }
+
+func (g Grant) signingBytes() []byte {
+	g.Signature = nil
+	return canon.Encode(g)
+}
+
+// bounds is an entry with the prefixes and verbs of the grant.
+func (g *Grant) bounds() *Author {
+	return &Author{Name: g.Name, Who: OneKey, Key: g.To, Prefixes: g.Prefixes, Verbs: g.Verbs}
+}
+
+// Permits reports whether a grant permits a verb, in the sense of Author.Permits.
+func (g *Grant) Permits(verb string, key []byte) bool { return g.bounds().Permits(verb, key) }
+
+func (g *Grant) check(keyBytes int) error {
+	switch {
+	case g.By.Check() != nil:
+		return g.By.Check()
+	case g.NotAfter <= 0:
+		return errors.New("it has no end")
+	case len(g.Record) > keyBytes:
+		return fmt.Errorf("its record is a key of %d bytes, at most %d are taken", len(g.Record), keyBytes)
+	case (len(g.Record) > 0) == g.Object.IsZero():
+		return errors.New("a record and its object go together")
+	}
+	return g.bounds().check(keyBytes)
+}
+
+// OpenGrants decodes a chain of grants in a scope, verifies the signatures, and checks that it leads from the author
+// that signed the first to a key. Errors wrap ErrInvalid.
+func OpenGrants(raw [][]byte, in aweigh.ScopeID, to aweigh.Hash, verify votes.Verifier) ([]Grant, error) {
+	all, err := openGrants(raw, in, to, MostLimits().KeyBytes)
+	if err == nil {
+		err = verifyGrants(all, verify)
+	}
+	return all, err
+}
+
+func openGrants(raw [][]byte, in aweigh.ScopeID, to aweigh.Hash, keyBytes int) ([]Grant, error) {
+	if len(raw) > MaxGrants {
+		return nil, fmt.Errorf("%w: a chain of %d grants, at most %d are taken", ErrInvalid, len(raw), MaxGrants)
+	}
+	all := make([]Grant, len(raw))
+	for i := range raw {
+		g := &all[i]
+		err := canon.Decode(raw[i], g)
+		if err == nil {
+			err = g.check(keyBytes)
+		}
+		switch {
+		case err != nil:
+		case g.Scope != in:
+			err = errors.New("it is for another scope")
+		case i > 0 && g.By.ID() != all[i-1].To.ID():
+			err = errors.New("its signer is not the holder of the grant before")
+		case i == len(raw)-1 && g.To.ID() != to:
+			err = errors.New("it is for another author")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: grant %d: %w", ErrInvalid, i+1, err)
+		}
+	}
+	return all, nil
+}
+
+func verifyGrants(all []Grant, verify votes.Verifier) error {
+	for i := range all {
+		g := &all[i]
+		if err := verify(g.By, votes.ContextGrant, g.signingBytes(), g.Signature); err != nil {
+			return fmt.Errorf("%w: grant %d: %w", ErrInvalid, i+1, err)
+		}
+	}
+	return nil
+}
+
+// Principal is the author whose rights a mutation uses: its own author, or the one that signed the first grant.
+func (m *CheckedMutation) Principal() aweigh.Hash {
+	if len(m.grants) > 0 {
+		return m.grants[0].By.ID()
+	}
+	return m.Author
+}
+
+// grantsHold returns why the grants of a mutation do not hold when it executes.
+func (x *execution) grantsHold(m *CheckedMutation) (failure, err error) {
+	for i := range m.grants {
+		g := &m.grants[i]
+		if x.block.Header.Time > g.NotAfter {
+			return fmt.Errorf("%w: the grant %q has expired", ErrDenied, g.Name), nil
+		}
+		if len(g.Record) == 0 {
+			continue
+		}
+		v, there, err := x.newest(g.Record)
+		if err != nil {
+			return nil, err
+		}
+		if !there || v.UID != g.Object {
+			return fmt.Errorf("%w: the grant %q is revoked", ErrDenied, g.Name), nil
+		}
+	}
+	return nil, nil
+}
