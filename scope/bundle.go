@@ -1,10 +1,8 @@
 package scope
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -184,7 +182,11 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 	ids := make([]aweigh.Hash, len(b.Mutations))
 	for i, raw := range b.Mutations {
 		m := &c.mutations[i]
-		if err := m.open(raw, lim); err != nil && len(b.Mutations) == 1 {
+		var first *CheckedMutation
+		if i > 0 {
+			first = &c.mutations[0]
+		}
+		if err := m.openAfter(first, raw, lim); err != nil && len(b.Mutations) == 1 {
 			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		} else if err != nil {
 			return nil, fmt.Errorf("%w: mutation %d: %w", ErrInvalid, i, err)
@@ -194,9 +196,6 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 		}
 		if m.Scope != c.mutations[0].Scope {
 			return nil, fmt.Errorf("%w: mutation %d names another scope than the first", ErrInvalid, i)
-		}
-		if !slices.EqualFunc(m.Grants, c.mutations[0].Grants, bytes.Equal) {
-			return nil, fmt.Errorf("%w: mutation %d has other grants than the first", ErrInvalid, i)
 		}
 		ids[i] = m.ID
 		c.until = max(c.until, m.ValidUntil)
@@ -217,8 +216,14 @@ func OpenMutation(raw []byte) (m CheckedMutation, err error) {
 	return m, err
 }
 
-func (m *CheckedMutation) open(raw []byte, lim Limits) error {
+func (m *CheckedMutation) open(raw []byte, lim Limits) error { return m.openAfter(nil, raw, lim) }
+
+// openAfter is open within a bundle. All its mutations have the grants of the first, so these are read once.
+func (m *CheckedMutation) openAfter(first *CheckedMutation, raw []byte, lim Limits) error {
 	err := m.read(raw, lim)
+	if err == nil {
+		err = m.readGrants(first, lim)
+	}
 	if err == nil {
 		m.allowed = m.allowance()
 	}
@@ -242,15 +247,6 @@ func (m *CheckedMutation) read(raw []byte, lim Limits) error {
 	}
 	if err := checkCaller(m.Caller); err != nil {
 		return err
-	}
-	if len(m.Grants) > 0 {
-		if !m.Class.needsAuthor() {
-			return fmt.Errorf("a mutation of class %s with grants, which it does not need", m.Class)
-		}
-		var err error
-		if m.grants, err = openGrants(m.Grants, m.Scope, m.Author, lim.KeyBytes); err != nil {
-			return err
-		}
 	}
 	switch m.Class {
 	case Write:

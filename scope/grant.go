@@ -1,8 +1,10 @@
 package scope
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -120,6 +122,23 @@ func verifyGrants(all []Grant, verify votes.Verifier) error {
 		}
 	}
 	return nil
+}
+
+// readGrants decodes the grants of a mutation, or takes those of the first of its bundle.
+func (m *CheckedMutation) readGrants(first *CheckedMutation, lim Limits) (err error) {
+	switch {
+	case first != nil && !slices.EqualFunc(m.Grants, first.Grants, bytes.Equal):
+		return errors.New("it has other grants than the first of its bundle")
+	case len(m.Grants) == 0:
+		return nil
+	case !m.Class.needsAuthor():
+		return fmt.Errorf("a mutation of class %s has grants, which it does not need", m.Class)
+	case first != nil:
+		m.grants = first.grants
+		return nil
+	}
+	m.grants, err = openGrants(m.Grants, m.Scope, m.Author, lim.KeyBytes)
+	return err
 }
 
 // Principal is the author whose rights a mutation uses: its own author, or the one that signed the first grant.
