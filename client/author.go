@@ -16,7 +16,8 @@ import (
 )
 
 // signedReserve is what a signed write may cost at first beyond what its form allows, in units: for aliases of the
-// object, and values that a compare or a deletion meets. What exceeds it is signed again with reserveGrowth times as much.
+// object, and values that a compare or a deletion meets. What exceeds it is signed again with reserveGrowth times as
+// much.
 const (
 	signedReserve = 10_000
 	reserveGrowth = 8

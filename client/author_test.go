@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestRepeatedSignedWritesAreKnown: an answer from the record says so, whether the same bundle was sent again or another
-// one with the same write. Otherwise a repeated deletion would look like one that found no key.
+// TestRepeatedSignedWritesAreKnown: an answer from the record says so, whether the same bundle was sent again or
+// another one with the same write. Otherwise a repeated deletion would look like one that found no key.
 func TestRepeatedSignedWritesAreKnown(t *testing.T) {
 	txn := scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte("/a")}}}
 	first := &aweighv1.TxnResponse{Succeeded: true, Responses: []*aweighv1.OpResponse{{}}}

@@ -55,16 +55,16 @@ func (c *Client) FollowEpochs(ctx context.Context, e *scope.Epoch, each func(sco
 	}
 }
 
-// Govern proposes or approves a decision with the anchor's key of a node, by the node's socket or with a certificate that
-// its api-admins names. A Once that is missing, or incomplete, is filled in.
+// Govern proposes or approves a decision with the anchor's key of a node, by the node's socket or with a certificate
+// that its api-admins names. A Once that is missing, or incomplete, is filled in.
 func (c *Client) Govern(ctx context.Context, d scope.Decision, once *aweighv1.Once) (*aweighv1.GovernResponse, error) {
 	req := &aweighv1.GovernRequest{Decision: canon.Encode(d), Once: once}
 	fresh := fill(&req.Once)
 	return write(ctx, c, aweighv1connect.NodeClient.Govern, req, req.Once, fresh)
 }
 
-// Apply asks the anchors to admit a node, which takes such callers as Govern does. A Once that is missing, or incomplete,
-// is filled in.
+// Apply asks the anchors to admit a node, which takes such callers as Govern does. A Once that is missing, or
+// incomplete, is filled in.
 func (c *Client) Apply(ctx context.Context, req *aweighv1.ApplyRequest) (*aweighv1.GovernResponse, error) {
 	fresh := fill(&req.Once)
 	return write(ctx, c, aweighv1connect.NodeClient.Apply, req, req.Once, fresh)

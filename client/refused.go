@@ -22,7 +22,8 @@ func unconnected(op *net.OpError) string {
 
 // uncertified explains an error about certificates, after which the node got no request; "" for others.
 func uncertified(err error) string {
-	// Package tls reports the alert by which a server refuses a certificate so (RFC 8446, section 6), in a type of its own.
+	// Package tls reports the alert by which a server refuses a certificate so (RFC 8446, section 6), in a type of its
+	// own.
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate") {
 		return fmt.Sprintf("the node refuses this client: %v; it takes clients with a certificate of an issuer in its api-client-ca (--cert and --key)", op.Err)
 	}

@@ -251,8 +251,8 @@ func (e *Epoch) Admits(b *CheckedBundle) error {
 	return nil
 }
 
-// needsAuthor reports whether the policy must list the author of a mutation. Decisions, withdrawals and changes of users
-// have rules of their own.
+// needsAuthor reports whether the policy must list the author of a mutation. Decisions, withdrawals and changes of
+// users have rules of their own.
 func (c Class) needsAuthor() bool { return c != Govern && c != Withdraw && c != Permit }
 
 // ErrNoAuthor is the failure of mutations of authors that the policy does not list. It wraps ErrDenied.
@@ -306,7 +306,8 @@ func (x *execution) authorizes(m *CheckedMutation, op *Op) (failure error) {
 	return unauthorized(verb, op.Key)
 }
 
-// restricted reports whether some change of a mutation's author may not be permitted, by rules or by the list of authors.
+// restricted reports whether some change of a mutation's author may not be permitted, by rules or by the list of
+// authors.
 func (x *execution) restricted(m *CheckedMutation) bool {
 	return x.epoch.rules.Has(writeVerb) || !x.rightsOf(m).whole
 }

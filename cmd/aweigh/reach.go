@@ -42,8 +42,8 @@ func reachOf(k *koanf.Koanf) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s and %s: %w", errUsage, cert, key, err)
 		}
-		// A server lists the issuers that it takes. The certificate goes there also if it is of another: the server's refusal
-		// says more than that there was none.
+		// A server lists the issuers that it takes. The certificate goes there also if it is of another: the server's
+		// refusal says more than that there was none.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
 	}
 	return c, nil

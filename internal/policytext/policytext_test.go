@@ -78,8 +78,8 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 func TestEveryFieldOfAPolicyIsWritten(t *testing.T) {
 	base := other()
 	base.Approvals[0].Approvers = base.Approvals[1].Approvers
-	// The finalize and the sponsor of an approval are zero in a policy (scope.Policy.Check), a scheme goes with its bytes,
-	// and an author has a key only if it is one key.
+	// The finalize and the sponsor of an approval are zero in a policy (scope.Policy.Check), a scheme goes with its
+	// bytes, and an author has a key only if it is one key.
 	skip := []string{"].Finalize.Num", "].Finalize.Den", "].Finalize.MinAnchors", "].Sponsor", ".Key.Scheme", ".Key.Bytes", ".Who"}
 	vary.Each(base, skip, func(path string, p scope.Policy) {
 		if policytext.Write(p, "") == policytext.Write(base, "") {
@@ -147,7 +147,8 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
-// TestErrorsNameFieldsAsTheTextDoes: people look for limits.drift, with a unit, and not for a field of a program in nanoseconds.
+// TestErrorsNameFieldsAsTheTextDoes: people look for limits.drift, with a unit, and not for a field of a program in
+// nanoseconds.
 func TestErrorsNameFieldsAsTheTextDoes(t *testing.T) {
 	for text, want := range map[string]string{
 		"limits:\n  drift: 5s":                  "limits.drift is 5s; it must lie between 1ns and 1s",

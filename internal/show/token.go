@@ -28,8 +28,8 @@ type tokenJSON struct {
 	Grants     []grantJSON `json:"grants"`  // the first is of an author that the policy permits
 }
 
-// Token writes what a token permits, and never its key. made is its text, where it was made and goes to no file; file is
-// where it was written.
+// Token writes what a token permits, and never its key. made is its text, where it was made and goes to no file; file
+// is where it was written.
 func (p Printer) Token(t *token.Token, made, file string, now aweigh.Instant) error {
 	scopeID := t.Last().Scope
 	if p.Format == JSON {

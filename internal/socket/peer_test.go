@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTheOtherEndIsOfThisUser: this user is the owner, and another user is a stranger, though modes allow it to connect.
+// TestTheOtherEndIsOfThisUser: this user is the owner, and another user is a stranger, though modes allow it to
+// connect.
 func TestTheOtherEndIsOfThisUser(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")

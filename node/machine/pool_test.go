@@ -53,8 +53,8 @@ func TestAuthorsThatAreNotListedAreRefused(t *testing.T) {
 	}
 }
 
-// TestRevokedAuthorsDoNotWait: an epoch begins whose policy does not list an author whose bundle waits: no honest anchor
-// proposes it, and a request for it fails.
+// TestRevokedAuthorsDoNotWait: an epoch begins whose policy does not list an author whose bundle waits: no honest
+// anchor proposes it, and a request for it fails.
 func TestRevokedAuthorsDoNotWait(t *testing.T) {
 	n := newLone(t, scope.OpenPolicy(quorum.BFT), false)
 	anchor, author := n.author, loneKey(t, 9)

@@ -12,8 +12,8 @@ import (
 )
 
 // TestStrangersWriteNothing: in a network with the default policy, bundles that strangers sign are refused by every
-// anchor and reach no block, sent as frames or handed in at a node. Their sender is not blamed for the first ones: it may
-// know another policy.
+// anchor and reach no block, sent as frames or handed in at a node. Their sender is not blamed for the first ones: it
+// may know another policy.
 func TestStrangersWriteNothing(t *testing.T) {
 	t.Parallel()
 	x := newNetworkOf(t, 4, devnet.Make)

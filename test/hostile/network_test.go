@@ -54,8 +54,8 @@ func newNetwork(t testing.TB, n int) *net4 {
 	return newNetworkOf(t, n, devnet.MakeOpen)
 }
 
-// newNetworkOf is newNetwork of a devnet that is made so. In most, anyone may write: so an attacker's mutations get as far
-// as they can.
+// newNetworkOf is newNetwork of a devnet that is made so. In most, anyone may write: so an attacker's mutations get as
+// far as they can.
 func newNetworkOf(t testing.TB, n int, of func(dir string, nodes int, mode quorum.Mode) (*devnet.Network, error)) *net4 {
 	t.Helper()
 	made, err := of(t.TempDir(), 4, quorum.BFT)
