@@ -42,6 +42,9 @@ func (s *service) Act(ctx context.Context, req *connect.Request[aweighv1.ActRequ
 	if d := node.Denied(said); d != nil && class != action.Write && class != action.Claim {
 		return nil, problem(&node.Denial{By: *d})
 	}
+	if err := mayAct(ctx, class, m.Key); err != nil {
+		return nil, err
+	}
 	out := &aweighv1.ActResponse{Class: class.String()}
 	if err := suits(m, class); err != nil {
 		return nil, problem(err)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,92 +11,113 @@ import (
 	"slices"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc/peer"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/etcd/auth"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/socket"
 )
 
-// caller is what a connection shows of the client that makes a request.
-type caller struct {
-	socket   bool      // it came by the node's socket
-	stranger error     // that is another user's
-	tls      *tls.Conn // nil: it came without TLS
-	distant  error     // why the caller may not use the anchor's key; nil: it may
-}
+// Who calls is what an authn.Row finds. Here is which of the callers may use the anchor's key, and with it all rights.
 
-// callerKey is where a request's context keeps its caller.
-type callerKey struct{}
+type (
+	strangerKey struct{}            // where a connection's context keeps an error if it is another user's
+	nearKey     struct{}            // where a request's context keeps its nearness
+	nearness    struct{ err error } // why the caller may not use the anchor's key; nil: it may
+)
 
 var (
 	// errStranger refuses connections of other users to the node's socket.
-	errStranger = errors.New("api: the node's socket is for the user that runs the node, and for root: run the command as that user, or use an address that the node's api-listen names, with a client certificate")
+	errStranger = errors.New("api: the node's socket is for the user that runs the node, and for root: run the command " +
+		"as that user, or use an address that the node's api-listen names, with a client certificate or a token")
 	// errAfar refuses requests from other machines that need an anchor's key.
 	errAfar = errors.New("api: decisions are signed with the anchor's own key, so they are taken from its own machine only: by the node's socket, or on a node with \"insecure\" by a loopback address")
-	// errNoAdmin refuses the same to holders of certificates.
+	// errNoAdmin refuses the same to callers with a name.
 	errNoAdmin = errors.New("api: decisions are signed with the anchor's own key, so they are taken by the node's socket, or from a client whose certificate has a common name that api-admins lists")
 )
 
-// connected notes in a connection's context whether it is one of TLS, and which user a socket's connection is of. A
-// request itself does not show it: one of HTTP/2 states its scheme as its client likes.
+// connected notes in a connection's context what it shows of the client: its connection of TLS, or the user at the
+// other end of a socket.
 func connected(ctx context.Context, c net.Conn) context.Context {
-	var who caller
-	who.tls, _ = c.(*tls.Conn)
-	if c.LocalAddr().Network() == "unix" {
-		who.socket = true
-		if err := socket.Owned(c); err != nil {
-			who.stranger = fmt.Errorf("%w (%w)", errStranger, err)
-		}
+	if c, ok := c.(*tls.Conn); ok {
+		return authn.WithTLS(ctx, c)
 	}
-	return context.WithValue(ctx, callerKey{}, who)
+	if c.LocalAddr().Network() != "unix" {
+		return ctx
+	}
+	uid, err := socket.Owner(c)
+	if err != nil {
+		return context.WithValue(ctx, strangerKey{}, fmt.Errorf("%w (%w)", errStranger, err))
+	}
+	return authn.WithUID(ctx, uid)
 }
 
-// identified notes the caller of each request, and refuses strangers. admins are the common names of certificates whose
-// holders may use the anchor's key.
-func identified(admins []string, h http.Handler) http.Handler {
+// callers finds the caller of each request.
+type callers struct {
+	row    *authn.Row
+	admins []string // may use the anchor's key: common names of certificates, and texts of identities
+}
+
+// call returns the context of a call on an upgraded connection, with its caller.
+func (c *callers) call(ctx context.Context) (context.Context, error) {
+	ctx, err := c.row.Call(ctx)
+	if p, ok := peer.FromContext(ctx); ok && err == nil {
+		ctx = c.noted(ctx, p.Addr.String())
+	}
+	return ctx, err
+}
+
+// noted returns the context of a request from an address, with whether its caller may use the anchor's key.
+func (c *callers) noted(ctx context.Context, address string) context.Context {
+	return context.WithValue(ctx, nearKey{}, nearness{distant(ctx, address, c.admins)})
+}
+
+// before refuses requests of strangers, and hands on the others with their callers.
+func (c *callers) before(h http.Handler) http.Handler {
 	wrong := connect.NewErrorWriter()
+	known := c.row.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(c.noted(r.Context(), r.RemoteAddr)))
+	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, known := r.Context().Value(callerKey{}).(caller)
-		switch {
-		case !known:
-			who.distant = errAfar
-		case who.stranger != nil:
-			w.Header().Set("Connection", "close") // the owner may need the room
-			if !wrong.IsSupported(r) {
-				http.Error(w, who.stranger.Error(), http.StatusForbidden)
-				return
-			}
-			_ = wrong.Write(w, r, detailed(connect.CodePermissionDenied, who.stranger, &aweighv1.Problem{Reason: Denied}))
+		stranger, ok := r.Context().Value(strangerKey{}).(error)
+		if !ok {
+			known.ServeHTTP(w, r)
 			return
-		case who.socket:
-		case who.tls != nil:
-			who.distant = administrator(who.tls.ConnectionState(), admins)
-		case !Loopback(r.RemoteAddr):
-			who.distant = errAfar
 		}
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+		w.Header().Set("Connection", "close") // the owner may need the room
+		if !wrong.IsSupported(r) {
+			http.Error(w, stranger.Error(), http.StatusForbidden)
+			return
+		}
+		_ = wrong.Write(w, r, detailed(connect.CodePermissionDenied, stranger, &aweighv1.Problem{Reason: Denied}))
 	})
 }
 
-// administrator returns an error unless a connection's client has a certificate with one of the names.
-func administrator(s tls.ConnectionState, admins []string) error {
-	if len(s.VerifiedChains) == 0 {
-		return errNoAdmin
+// distant returns why the caller of a request from an address may not use the anchor's key. The socket is the owner's.
+// A user's name alone makes no administrator: users of etcd's API choose their names.
+func distant(ctx context.Context, address string, admins []string) error {
+	id, _ := authn.FromContext(ctx)
+	name := auth.CommonName(ctx)
+	switch {
+	case id.Kind == authn.Local, id.Kind == authn.Anonymous && Loopback(address):
+		return nil
+	case id.Kind == authn.Anonymous || id.IsZero():
+		return errAfar
+	case slices.Contains(admins, id.String()), name != "" && slices.Contains(admins, name):
+		return nil
 	}
-	name := s.VerifiedChains[0][0].Subject.CommonName
-	if name == "" || !slices.Contains(admins, name) {
-		return fmt.Errorf("%w, not %q", errNoAdmin, name)
-	}
-	return nil
+	return fmt.Errorf("%w, not %q", errNoAdmin, cmp.Or(name, id.String()))
 }
 
 // near makes sure that a request may use the anchor's key.
 func near(ctx context.Context) error {
-	who, known := ctx.Value(callerKey{}).(caller)
+	x, known := ctx.Value(nearKey{}).(nearness)
 	switch {
 	case !known:
-		who.distant = errAfar
-	case who.distant == nil:
+		x.err = errAfar
+	case x.err == nil:
 		return nil
 	}
-	return detailed(connect.CodePermissionDenied, who.distant, &aweighv1.Problem{Reason: Denied})
+	return detailed(connect.CodePermissionDenied, x.err, &aweighv1.Problem{Reason: Denied})
 }

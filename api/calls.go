@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
@@ -28,16 +29,17 @@ const callWorkers = 256
 type upgradedCalls struct {
 	service *service
 	limits  *limits
+	callers *callers
 }
 
 // newCalls is a server for upgraded connections.
-func newCalls(s *service, l *limits) *grpc.Server {
+func newCalls(s *service, l *limits, who *callers) *grpc.Server {
 	g := grpc.NewServer(
 		grpc.MaxRecvMsgSize(MaxUpgraded), grpc.MaxSendMsgSize(1<<31-1), grpc.MaxConcurrentStreams(1000),
 		grpc.StaticStreamWindowSize(MaxUpgraded), grpc.StaticConnWindowSize(16*MaxUpgraded), grpc.MaxHeaderListSize(16<<10),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}),
-		grpc.InTapHandle(brief), grpc.NumStreamWorkers(callWorkers), grpc.WaitForHandlers(true),
+		grpc.Creds(shown{insecure.NewCredentials()}), grpc.InTapHandle(brief), grpc.NumStreamWorkers(callWorkers), grpc.WaitForHandlers(true),
 	)
 	g.RegisterService(&grpc.ServiceDesc{
 		ServiceName: aweighv1connect.NodeName, HandlerType: (*any)(nil),
@@ -45,7 +47,7 @@ func newCalls(s *service, l *limits) *grpc.Server {
 			unary("Put", (*service).Put), unary("Delete", (*service).Delete),
 			unary("Range", (*service).Range), unary("Txn", (*service).Txn),
 		},
-	}, &upgradedCalls{s, l})
+	}, &upgradedCalls{s, l, who})
 	return g
 }
 
@@ -71,15 +73,26 @@ func unary[Req, Resp any](name string, method func(*service, context.Context, *c
 			if err := c.limits.enter(); err != nil {
 				return nil, status.Error(codes.ResourceExhausted, err.Error())
 			}
+			ctx, err := c.callers.call(ctx)
+			if err != nil {
+				return nil, err
+			}
 			req := new(Req)
 			if err := read(req); err != nil {
 				return nil, err
 			}
-			resp, err := method(c.service, ctx, connect.NewRequest(req))
+			procedure := "/" + aweighv1connect.NodeName + "/" + name
+			resp, err := permitted(ctx, c.service.gate, procedure, req, func(ctx context.Context) (*Resp, any, error) {
+				resp, err := method(c.service, ctx, connect.NewRequest(req))
+				if err != nil {
+					return nil, nil, err
+				}
+				return resp.Msg, resp.Msg, nil
+			})
 			if err != nil {
 				return nil, statusOf(err)
 			}
-			return resp.Msg, nil
+			return resp, nil
 		},
 	}
 }

@@ -89,6 +89,10 @@ func problem(err error) error {
 	if err == nil {
 		return nil
 	}
+	var known *connect.Error
+	if errors.As(err, &known) {
+		return known // of a stream whose caller has lost the right to it
+	}
 	var u *node.UndecidedError
 	if errors.As(err, &u) {
 		code := connect.CodeDeadlineExceeded
@@ -139,7 +143,7 @@ func failure(r machine.Receipt) error {
 		if errors.Is(why, scope.ErrNoSpace) {
 			code, why = connect.CodeResourceExhausted, fmt.Errorf("%w: the scope of these keys holds as much as its policy allows (aweigh scope ls); delete and compact, or raise limits.scope_bytes", why)
 		}
-		if errors.Is(why, scope.ErrDenied) {
+		if errors.Is(why, scope.ErrDenied) || errors.Is(why, scope.ErrReach) {
 			code, reason = connect.CodePermissionDenied, Denied
 		}
 		switch { // as of reads

@@ -74,7 +74,7 @@ const (
 // routes serves the API, and metrics if there are any.
 func routes(s *service, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	h := &scoped{of: s.node, root: handler(s), wrong: connect.NewErrorWriter(), open: s.open, parts: make(map[aweigh.ScopeID]http.Handler)}
+	h := &scoped{of: s.node, root: handler(s), wrong: connect.NewErrorWriter(), open: s.open, gate: s.gate, parts: make(map[aweigh.ScopeID]http.Handler)}
 	mux.Handle("/"+aweighv1connect.NodeName+"/", h)
 	mux.Handle("GET /livez", Live(s.at))
 	mux.Handle("GET /readyz", Ready(s.at, s.node))
@@ -87,7 +87,7 @@ func routes(s *service, metrics http.Handler) http.Handler {
 
 // handler serves the API's calls.
 func handler(s *service) http.Handler {
-	_, h := aweighv1connect.NewNodeHandler(s, connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(minCompress))
+	_, h := aweighv1connect.NewNodeHandler(s, connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(minCompress), connect.WithInterceptors(s.gate))
 	return h
 }
 
@@ -102,13 +102,14 @@ type service struct {
 	scope   aweigh.ScopeID
 	names   map[aweigh.Hash]string // of the anchors and their nodes, as authors
 	open    []string               // ports of the node that take clients without certificates
-	reading chan struct{}          // holds a token while a request reads the whole box
+	gate    *gate
+	reading chan struct{} // holds a token while a request reads the whole box
 }
 
 func newService(n Node, route Routes, at Part) *service {
 	g := at.Genesis()
 	id := g.Network()
-	s := &service{node: n, route: route, at: at, network: id, id: id[:], scope: g.Hash(), names: make(map[aweigh.Hash]string), reading: make(chan struct{}, 1)}
+	s := &service{node: n, route: route, at: at, network: id, id: id[:], scope: g.Hash(), names: make(map[aweigh.Hash]string), reading: make(chan struct{}, 1), gate: new(gate)}
 	for _, a := range g.Anchors {
 		s.names[machine.AuthorOf(machine.Peer(a.Peer))], s.names[a.Key.ID()] = a.Name, a.Name
 	}

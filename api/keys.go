@@ -17,6 +17,7 @@ import (
 func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (machine.Receipt, error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
+	rightsIn(ctx).Bound(&t)
 	r, err := s.route.Txn(ctx, t, onceOf(ctx, once))
 	if err != nil {
 		return r, problem(err)

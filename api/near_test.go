@@ -12,17 +12,19 @@ import (
 	"connectrpc.com/connect"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/authn"
 )
 
 // nearOf is what near says of a request from a loopback address that change has changed.
 func nearOf(t *testing.T, change func(*http.Request)) (err error) {
 	t.Helper()
 	r := httptest.NewRequest("POST", "/aweigh.v1.Node/Govern", nil)
-	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{}))
 	r.RemoteAddr = "127.0.0.1:5"
 	change(r)
 	came := false
-	identified([]string{"alice", "bob"}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	users := authn.Users(func(_ context.Context, name string) (string, error) { return name, nil })
+	row := &authn.Row{Authenticators: []authn.Authenticator{users, authn.Certs{}, authn.Sockets{}}, Anonymous: r.TLS == nil}
+	(&callers{row, []string{"alice", "bob", "user:carol", "cert:cn:dave", "anonymous"}}).before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		err, came = near(r.Context()), true
 	})).ServeHTTP(httptest.NewRecorder(), r)
 	if !came {
@@ -42,22 +44,28 @@ func TestDecisionsAreTakenFromThisMachineOnly(t *testing.T) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
-	for name, may := range map[string]bool{"alice": true, "bob": true, "mallory": false, "": false} {
-		state := tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}}}
-		if err := administrator(state, []string{"alice", "bob"}); (err == nil) != may {
+	// A name that reads as an identity is that of another caller, and no administrator.
+	for name, may := range map[string]bool{"alice": true, "bob": true, "dave": true, "mallory": false, "user:carol": false, "anonymous": false} {
+		err := nearOf(t, func(r *http.Request) {
+			c := &x509.Certificate{Subject: pkix.Name{CommonName: name}}
+			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c}, VerifiedChains: [][]*x509.Certificate{{c}}}
+		})
+		if (err == nil) != may {
 			t.Errorf("the certificate of %q: %v", name, err)
 		}
 	}
-	for name, c := range map[string]struct {
-		who caller
-		may bool
-	}{
-		"the node's socket":                       {caller{socket: true}, true},
-		"TLS, by a request that does not show it": {caller{tls: tls.Server(nil, &tls.Config{MinVersion: tls.VersionTLS12})}, false},
-	} {
-		if err := nearOf(t, func(r *http.Request) { *r = *r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)) }); (err == nil) != c.may {
-			t.Errorf("%s: %v", name, err)
+	// A user of etcd's API chooses its name.
+	for name, may := range map[string]bool{"alice": false, "carol": true} {
+		if err := nearOf(t, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+name) }); (err == nil) != may {
+			t.Errorf("the user %q: %v", name, err)
 		}
+	}
+	socket := func(r *http.Request) { *r = *r.WithContext(authn.WithUID(r.Context(), 1000)) }
+	if err := nearOf(t, socket); err != nil {
+		t.Errorf("the node's socket: %v", err)
+	}
+	if nearOf(t, func(r *http.Request) { socket(r); r.Header.Set("Authorization", "Bearer alice") }) == nil {
+		t.Error("the node's socket, with the token of another caller")
 	}
 	s := &service{} // without a node: nothing may come that far; the requests have no caller
 	if _, err := s.Govern(context.Background(), connect.NewRequest(&aweighv1.GovernRequest{})); connect.CodeOf(err) != connect.CodePermissionDenied {

@@ -25,6 +25,7 @@ type scoped struct {
 	root  http.Handler
 	wrong *connect.ErrorWriter
 	open  []string // as of the service
+	gate  *gate
 
 	mu    sync.Mutex
 	parts map[aweigh.ScopeID]http.Handler
@@ -50,7 +51,7 @@ func (s *scoped) part(p *node.Replica) http.Handler {
 	h := s.parts[p.Scope()]
 	if h == nil {
 		of := newService(s.of, p, p)
-		of.open = s.open
+		of.open, of.gate = s.open, s.gate
 		h = handler(of)
 		s.parts[p.Scope()] = h
 	}

@@ -14,6 +14,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/aweigh/aweigh/etcd/auth"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/fence"
 	"github.com/aweigh/aweigh/internal/socket"
 )
@@ -36,12 +38,19 @@ type Config struct {
 	// Open are the ports of the node, this one or others, that take clients without certificates. Status returns them.
 	Open []string
 
+	// Guard has the rights of users; nil: all callers have all rights.
+	Guard *auth.Guard
+	// Callers finds the caller of each request. Default: the names in certificates of clients, the users at sockets, and
+	// without TLS also anonymous callers.
+	Callers *authn.Row
+
 	// The fields below apply to TCP addresses alone, not to sockets.
 
 	// TLS are the settings of the server, which ask clients for certificates; nil: any client that reaches the address
 	// is served.
 	TLS *tls.Config
-	// Admins are the common names of the certificates whose holders may use the anchor's key.
+	// Admins are those who may use the anchor's key, and have all rights: common names of certificates, and texts of
+	// identities.
 	Admins []string
 }
 
@@ -72,12 +81,17 @@ func ListenSocket(path string, cfg Config) (*Server, error) {
 
 // serverOf serves a service to the connections of a listener, with metrics if there are any.
 func serverOf(l net.Listener, own string, service *service, cfg Config) *Server {
-	service.open = cfg.Open
+	service.open, service.gate = cfg.Open, &gate{cfg.Guard}
+	if cfg.Callers == nil {
+		known := []authn.Authenticator{authn.Certs{}, authn.Sockets{}}
+		cfg.Callers = &authn.Row{Authenticators: known, Anonymous: cfg.TLS == nil}
+	}
+	who := &callers{cfg.Callers, cfg.Admins}
 	shared := new(limits)
 	up := newUpgrades(maxUpgrades)
 	h := shared.limited(fenced(own, routes(service, cfg.Metrics)))
-	s := newServer(l, identified(cfg.Admins, up.before(fenced(own, up), h)), cfg.Log)
-	up.addr, s.upgrades, s.calls, s.limits = l.Addr(), up, newCalls(service, shared), shared
+	s := newServer(l, who.before(up.before(fenced(own, up), h)), cfg.Log)
+	up.addr, s.upgrades, s.calls, s.limits = l.Addr(), up, newCalls(service, shared, who), shared
 	return s
 }
 

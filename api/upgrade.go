@@ -6,6 +6,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/aweigh/aweigh/internal/authn"
 )
 
 // Upgrade is the protocol to which a client may upgrade a connection, by GET
@@ -48,7 +53,8 @@ func newUpgrades(most int) *upgrades {
 type upgraded struct {
 	net.Conn
 	of   *upgrades
-	last atomic.Int64 // when it was not silent, ns
+	info credentials.AuthInfo // what it shows of the client
+	last atomic.Int64         // when it was not silent, ns
 }
 
 // before serves requests to upgrade by one handler, which is not to bound them as
@@ -79,7 +85,7 @@ func (u *upgrades) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = conn.Close()
 		return
 	}
-	c := &upgraded{Conn: conn, of: u}
+	c := &upgraded{Conn: conn, of: u, info: infoOf(r)}
 	c.last.Store(time.Now().UnixNano())
 	_ = conn.SetDeadline(time.Time{})
 	if ok = u.add(c); ok { // it counts before the client knows, so that no later one comes first
@@ -95,6 +101,35 @@ func (u *upgrades) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = c.Close()
 	}
 }
+
+// infoOf is what the connection of a request shows of the client.
+func infoOf(r *http.Request) credentials.AuthInfo {
+	private := credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}
+	switch of := authn.OfHTTP(r); {
+	case of.TLS != nil:
+		return credentials.TLSInfo{State: *of.TLS, CommonAuthInfo: private}
+	case of.UID != nil:
+		return authn.SocketInfo{UID: *of.UID, CommonAuthInfo: private}
+	}
+	_, info, _ := insecure.NewCredentials().ServerHandshake(nil)
+	return info
+}
+
+// shown are the credentials of a server whose connections were upgraded.
+type shown struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (s shown) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if u, ok := c.(*upgraded); ok {
+		return c, u.info, nil
+	}
+	return s.TransportCredentials.ServerHandshake(c)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (s shown) Clone() credentials.TransportCredentials { return s }
 
 // add counts a connection, and closes the one that has been silent for longest if
 // there are too many.

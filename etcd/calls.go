@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/aweigh/aweigh/internal/authn"
 )
 
 // admitted is a service whose calls are counted, bounded, and refused where they
@@ -28,6 +30,7 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 			if err := s.admit(ctx); err != nil {
 				return nil, err
 			}
+			ctx, _ = s.row.Identify(ctx, authn.OfCall(ctx)) // a refusal counts where rights do
 			return handle(srv, ctx, func(request any) error {
 				if err := s.arrivals.read(ctx, read, request); err != nil {
 					return err
@@ -101,7 +104,8 @@ func (s *service) stream(srv any, stream grpc.ServerStream, info *grpc.StreamSer
 	if err := s.admit(stream.Context()); err != nil {
 		return err
 	}
-	return h(srv, permitted{stream, s})
+	ctx, _ := s.row.Identify(stream.Context(), authn.OfCall(stream.Context()))
+	return h(srv, &permitted{ServerStream: stream, service: s, ctx: ctx})
 }
 
 func (s *service) admit(ctx context.Context) error {

@@ -80,11 +80,11 @@ func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutRe
 	if err != nil {
 		return nil, statusFor(ctx, err)
 	}
-	known, err := s.holds(ctx, r)
+	known, err := s.holdsTxn(ctx, r, &t)
 	if err != nil {
 		return nil, err
 	}
-	known.by.Bound(&t)
+	known.By.Bound(&t)
 	receipt, err := s.write(ctx, t)
 	if errors.Is(err, scope.ErrKeyNotFound) && r.Lease != 0 {
 		err = s.whichNotFound(ctx, r.Lease)
@@ -124,7 +124,7 @@ func (s *kvServer) DeleteRange(ctx context.Context, r *etcdpb.DeleteRangeRequest
 	if err != nil {
 		return nil, statusFor(ctx, err)
 	}
-	if _, err := s.holds(ctx, r); err != nil {
+	if _, err := s.holdsTxn(ctx, r, &t); err != nil {
 		return nil, err
 	}
 	receipt, err := s.write(ctx, t)
@@ -149,7 +149,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 	if err != nil {
 		return nil, statusFor(ctx, err)
 	}
-	known, err := s.holds(ctx, r)
+	known, err := s.holdsTxn(ctx, r, &t)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 		}
 		return out, statusFor(ctx, err)
 	}
-	known.by.Bound(&t)
+	known.By.Bound(&t)
 	receipt, err := s.write(ctx, t)
 	branch := t.Failure
 	if receipt.Succeeded {

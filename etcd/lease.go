@@ -85,7 +85,7 @@ func (s *leaseServer) LeaseLeases(ctx context.Context, _ *etcdpb.LeaseLeasesRequ
 		ids, err := v.Leases()
 		for _, id := range ids {
 			if who != nil {
-				if err := s.permitsLease(ctx, who, id, who.MayRead); err != nil {
+				if err := s.guard.MayLease(ctx, who, id, who.MayRead); err != nil {
 					return err
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -47,52 +48,58 @@ func (s *service) permit(ctx context.Context, request any) error {
 	return err
 }
 
-// grant is what a caller was permitted a request by.
-type grant struct {
-	revision int64        // of users and roles
-	by       *auth.Rights // nil: users are not enabled
+// holds reports why a caller may not make a request, and by what it may.
+func (s *service) holds(ctx context.Context, request any) (auth.Grant, error) {
+	return s.granted(ctx, serialized(request), func(r *auth.Rights) error { return s.permits(ctx, r, request) })
 }
 
-// holds reports why a caller may not make a request, and by what it may. A refusal is by the newest users and roles: a
-// node that did not hear of a change yet refuses nothing that the change allows.
-func (s *service) holds(ctx context.Context, request any) (g grant, err error) {
-	if serialized(request) {
-		return s.holdsHere(ctx, request)
-	}
-	if err := s.guard.Current(ctx); err != nil {
-		return g, worded(ctx, err)
-	}
-	if g, err = s.holdsHere(ctx, request); err != nil && s.guard.Newer(ctx, g.revision) {
-		return s.holdsHere(ctx, request)
-	}
-	return g, err
+// holdsTxn is holds for a request as the transaction that it is.
+func (s *service) holdsTxn(ctx context.Context, request any, t *scope.Txn) (auth.Grant, error) {
+	return s.granted(ctx, serialized(request), func(r *auth.Rights) error { return s.guard.MayTxn(ctx, r, t) })
 }
 
-// holdsHere is holds by the users and roles that this node knows.
-func (s *service) holdsHere(ctx context.Context, request any) (g grant, err error) {
-	g.revision = s.guard.Revision()
-	if g.by, err = s.caller(ctx); g.by == nil || err != nil {
-		return g, err
-	}
-	return g, s.permits(ctx, g.by, request)
+// granted reports why a caller may not make a request, and by what it may. may looks at the rights of a user.
+func (s *service) granted(ctx context.Context, local bool, may func(*auth.Rights) error) (auth.Grant, error) {
+	g, err := s.guard.Permit(ctx, local, func(r *auth.Rights) error {
+		if r == nil {
+			return s.withoutUsers(ctx)
+		}
+		return may(r)
+	})
+	return g, worded(ctx, err)
 }
 
 // errUsersOnly refuses calls while users are not enabled, where the port is for users alone.
 var errUsersOnly = status.Error(codes.PermissionDenied,
 	"aweigh: this port is for identified users, and users are not enabled: enable them at a node that asks clients for certificates (etcd-trusted-ca-file) or has insecure set")
 
+// withoutUsers reports why a caller may not make a request while users are not enabled. As in etcd, tokens of users and
+// names in certificates do not count then. A token of an issuer does: it names a caller which is to be a user.
+func (s *service) withoutUsers(ctx context.Context) error {
+	refused := authn.Refused(ctx)
+	switch id, _ := authn.FromContext(ctx); {
+	case refused != nil && refused.Kind == authn.OIDC:
+		return status.Error(refused.Code(), refused.Error())
+	case id.Kind == authn.OIDC:
+		return auth.ErrTokensOfUsers
+	case s.usersOnly:
+		return errUsersOnly
+	}
+	return nil
+}
+
 // caller returns the rights of the user that makes a call, nil if users are not enabled.
 func (s *service) caller(ctx context.Context) (*auth.Rights, error) {
 	who, err := s.guard.Caller(ctx)
-	if who == nil && err == nil && s.usersOnly {
-		return nil, errUsersOnly
+	if who == nil && err == nil {
+		err = s.withoutUsers(ctx)
 	}
 	return who, worded(ctx, err)
 }
 
 // stillKnows reports whether users and roles changed while something was read that
 // was permitted by those of before.
-func (s *service) stillKnows(g grant) error { return s.guard.Still(g.revision) }
+func (s *service) stillKnows(g auth.Grant) error { return s.guard.Still(g.Revision) }
 
 // worded is statusFor for errors that may have etcd's words already.
 func worded(ctx context.Context, err error) error {
@@ -109,20 +116,14 @@ func (s *service) permits(ctx context.Context, r *auth.Rights, request any) erro
 		return r.MayRead(x.Key, x.RangeEnd)
 	case *etcdpb.WatchCreateRequest:
 		return r.MayRead(watched(x))
-	case *etcdpb.PutRequest:
-		return s.permitsPut(ctx, r, x)
-	case *etcdpb.DeleteRangeRequest:
-		return permitsDelete(r, x)
-	case *etcdpb.TxnRequest:
-		return s.permitsTxn(ctx, r, x)
 	case *etcdpb.LeaseRevokeRequest:
-		return s.permitsLease(ctx, r, x.ID, r.MayWrite)
+		return s.guard.MayLease(ctx, r, x.ID, r.MayWrite)
 	case *etcdpb.LeaseTimeToLiveRequest:
 		if x.Keys {
-			return s.permitsLease(ctx, r, x.ID, r.MayRead)
+			return s.guard.MayLease(ctx, r, x.ID, r.MayRead)
 		}
 	case *etcdpb.LeaseKeepAliveRequest:
-		return s.permitsLease(ctx, r, x.ID, r.MayWrite)
+		return s.guard.MayLease(ctx, r, x.ID, r.MayWrite)
 	case *etcdpb.LockRequest:
 		return permitsClaim(r, x.Name)
 	case *etcdpb.CampaignRequest:
@@ -149,81 +150,6 @@ func (s *service) permits(ctx context.Context, r *auth.Rights, request any) erro
 	return nil
 }
 
-func (s *service) permitsPut(ctx context.Context, r *auth.Rights, x *etcdpb.PutRequest) error {
-	if err := r.MayWrite(x.Key, nil); err != nil {
-		return err
-	}
-	if x.Lease != 0 { // or its end would delete what the user may not
-		if err := s.permitsLease(ctx, r, x.Lease, r.MayWrite); err != nil {
-			return err
-		}
-	}
-	if x.PrevKv {
-		return r.MayRead(x.Key, nil)
-	}
-	return nil
-}
-
-func permitsDelete(r *auth.Rights, x *etcdpb.DeleteRangeRequest) error {
-	if err := r.MayWrite(x.Key, x.RangeEnd); err != nil || !x.PrevKv {
-		return err
-	}
-	return r.MayRead(x.Key, x.RangeEnd)
-}
-
-func (s *service) permitsTxn(ctx context.Context, r *auth.Rights, x *etcdpb.TxnRequest) error {
-	for _, c := range x.Compare {
-		if err := r.MayRead(c.Key, c.RangeEnd); err != nil {
-			return err
-		}
-	}
-	for _, branch := range [][]*etcdpb.RequestOp{x.Success, x.Failure} {
-		for _, op := range branch {
-			var err error
-			switch op := op.Request.(type) {
-			case *etcdpb.RequestOp_RequestRange:
-				err = r.MayRead(op.RequestRange.GetKey(), op.RequestRange.GetRangeEnd())
-			case *etcdpb.RequestOp_RequestPut:
-				if op.RequestPut != nil {
-					err = s.permitsPut(ctx, r, op.RequestPut)
-				}
-			case *etcdpb.RequestOp_RequestDeleteRange:
-				if op.RequestDeleteRange != nil {
-					err = permitsDelete(r, op.RequestDeleteRange)
-				}
-			case *etcdpb.RequestOp_RequestTxn:
-				if op.RequestTxn != nil {
-					err = s.permitsTxn(ctx, r, op.RequestTxn)
-				}
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// permitsLease reports why a user may not do something with all keys of a lease.
-func (s *service) permitsLease(ctx context.Context, r *auth.Rights, id int64, may func(key, end []byte) error) error {
-	if r.Root() {
-		return nil
-	}
-	if slices.ContainsFunc(s.node.Scopes(), func(x node.ScopeInfo) bool { return !x.Held || x.Behind }) { // it may have keys there
-		return errDenied
-	}
-	_, keys, _, _, err := s.node.Lease(ctx, id, true)
-	if err != nil {
-		return statusFor(ctx, err)
-	}
-	for _, k := range keys {
-		if err := may(k, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // claimed are the keys of a lock, or of an election.
 func claimed(name []byte) (key, end []byte) {
 	key = append(bytes.Clone(name), '/')
@@ -239,20 +165,54 @@ func permitsClaim(r *auth.Rights, name []byte) error {
 	return r.MayRead(key, end)
 }
 
-// permitted is a stream whose requests are permitted one by one.
+// permitted is a stream whose requests are permitted one by one, and whose answers end when the right to them does.
+// Watches, of which each is refused by itself, look after their rights themselves.
 type permitted struct {
 	grpc.ServerStream
 	service *service
+	ctx     context.Context // with the caller
+
+	mu       sync.Mutex
+	request  any   // the last one; nil: none, or one about watches
+	revision int64 // of the users and roles by which it was permitted
 }
 
-// RecvMsg implements grpc.ServerStream. What is not permitted ends the stream, but for
-// watches, of which each is refused by itself.
-func (p permitted) RecvMsg(m any) error {
+// Context implements grpc.ServerStream.
+func (p *permitted) Context() context.Context { return p.ctx }
+
+// RecvMsg implements grpc.ServerStream.
+func (p *permitted) RecvMsg(m any) error {
 	if err := p.ServerStream.RecvMsg(m); err != nil {
 		return err
+	}
+	if refused := authn.Again(p.ctx); refused != nil {
+		return status.Error(refused.Code(), refused.Error())
 	}
 	if _, watch := m.(*etcdpb.WatchRequest); watch {
 		return nil
 	}
-	return p.service.permit(p.Context(), m)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.request, p.revision = m, p.service.guard.Revision()
+	return p.service.permit(p.ctx, m)
+}
+
+// SendMsg implements grpc.ServerStream.
+func (p *permitted) SendMsg(m any) error {
+	if err := p.still(); err != nil {
+		return err
+	}
+	return p.ServerStream.SendMsg(m)
+}
+
+// still reports why the last request is not permitted any more.
+func (p *permitted) still() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	revision := p.service.guard.Revision()
+	if p.request == nil || p.revision == revision {
+		return nil
+	}
+	p.revision = revision
+	return p.service.permit(p.ctx, p.request)
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/node"
-	"github.com/aweigh/aweigh/votes"
 )
 
 // Node is the part of a node that the API needs; *node.Node is one.
@@ -36,17 +36,20 @@ type Node interface {
 	Scopes() []node.ScopeInfo
 }
 
-// Config states what is served, and where. Listen and Node are required.
+// Config states what is served, and where. Listen, Node, Guard and Callers are required.
 type Config struct {
 	Listen string      // host:port
 	TLS    *tls.Config // nil: clients come as they are
 	// UsersOnly refuses all calls about the content while users are not enabled.
 	UsersOnly bool
 	Node      Node
-	// Identity is the node's own: it signs the tokens of clients that it knows.
-	Identity votes.PrivateKey
-	Size     func() (taken, live int64) // bytes of the store's files, and of those that are needed; nil if nobody knows
-	Log      *slog.Logger
+	// Guard has the rights of callers, and makes the tokens of users.
+	Guard *auth.Guard
+	// Callers finds the caller of each call. It accepts anonymous ones, as Authenticate is such a call: the rights of
+	// users decide then.
+	Callers *authn.Row
+	Size    func() (taken, live int64) // bytes of the store's files, and of those that are needed; nil if nobody knows
+	Log     *slog.Logger
 	// Announce are the URLs at which clients reach the server, for other nodes to tell.
 	// Default: the address listened on, unless that is every one.
 	Announce []string
@@ -118,6 +121,7 @@ type service struct {
 	arrivals  arrivals
 	leader    leaderSense
 	guard     *auth.Guard
+	row       *authn.Row
 	passwords *auth.Passwords
 	hashing   chan struct{} // holds a token while a digest is computed
 	saving    chan struct{} // holds a token while a snapshot is made
@@ -156,7 +160,7 @@ func Listen(cfg Config) (*Server, error) {
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(&last, cfg.Node.Peer()),
 		usersOnly: cfg.UsersOnly, size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery, maxRequest: cfg.MaxRequest,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{places: make(chan struct{}, maxArrivals), most: arrivalTime},
-		guard: auth.NewGuard(cfg.Node, cfg.Identity), passwords: auth.NewPasswords(), counted: counted{streams: make(map[string]*methodCounts)},
+		guard: cfg.Guard, row: cfg.Callers, passwords: auth.NewPasswords(), counted: counted{streams: make(map[string]*methodCounts)},
 	}
 	s.conns = bounded(l, maxConns)
 	server := grpc.NewServer(

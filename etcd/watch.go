@@ -108,6 +108,8 @@ func (w *watchStream) run(requests <-chan *etcdpb.WatchRequest, failed <-chan er
 	// Watches that were created together need not all speak at once.
 	progress := time.NewTicker(w.progressEvery + rand.N(w.progressEvery/10+1))
 	defer progress.Stop()
+	tokens := time.NewTicker(tokenLook)
+	defer tokens.Stop()
 	var looks <-chan time.Time
 	if requiresLeader(w.ctx) {
 		t := time.NewTicker(time.Second)
@@ -116,6 +118,9 @@ func (w *watchStream) run(requests <-chan *etcdpb.WatchRequest, failed <-chan er
 	}
 	for missed := 0; ; {
 		changed := w.node.Changed() // before reading, so that nothing falls in between
+		if err := w.judge(); err != nil {
+			return err
+		}
 		more, err := w.deliver()
 		if err != nil && !errors.Is(err, node.ErrInstalling) { // then the state comes anew, and so does a change
 			return err
@@ -143,6 +148,8 @@ func (w *watchStream) run(requests <-chan *etcdpb.WatchRequest, failed <-chan er
 			err = nil
 		case <-progress.C:
 			err = w.progressEach()
+		case <-tokens.C:
+			err = w.tokenEnded()
 		case <-looks:
 			err = nil
 			if missed++; w.hasLeader() {
@@ -216,6 +223,10 @@ func (w *watchStream) give(x *watch) (more bool, err error) {
 		l.Return()
 		return len(rest) > 0, nil
 	}
+	if may, err := w.mayStill(x); !may {
+		l.Return()
+		return false, err
+	}
 	x.quiet, x.within = false, part
 	d.head = &etcdpb.WatchResponse{Header: w.header(w.newest(through)), WatchId: x.id, Fragment: part}
 	return len(rest) > 0, w.lendOut(d)
@@ -262,9 +273,11 @@ const noWatch = -1
 func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	x, why := newWatch(r)
 	var newest, compacted int64
-	_, err := w.holds(w.ctx, r)
+	by, err := w.holds(w.ctx, r)
 	if err != nil {
 		why = err.Error()
+	} else if x != nil {
+		x.by = by
 	}
 	if why == "" {
 		x.legs, newest, compacted, err = w.node.Legs(w.ctx, x.key, x.end, x.start)

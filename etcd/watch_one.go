@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
@@ -16,8 +17,9 @@ type watch struct {
 	id              int64
 	key, end        []byte
 	legs            []*node.WatchSegment
-	start           int64 // the revision asked for, 0 for none
-	next            int64 // nothing was delivered from here on
+	by              auth.Grant // what it was permitted by
+	start           int64      // the revision asked for, 0 for none
+	next            int64      // nothing was delivered from here on
 	prev, parts     bool
 	noPut, noDelete bool
 	progress        bool

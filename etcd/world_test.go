@@ -13,7 +13,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/testparallel"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
@@ -116,7 +118,8 @@ func serve(t testing.TB, cfg Config, n node.Config) *world {
 	} else {
 		cfg.Node = w.node
 	}
-	cfg.Listen, cfg.Identity = "127.0.0.1:0", n.Identity
+	cfg.Listen, cfg.Guard = "127.0.0.1:0", auth.NewGuard(w.node, n.Identity)
+	cfg.Callers = &authn.Row{Authenticators: []authn.Authenticator{authn.Users(cfg.Guard.UserOf), authn.Certs{}}, Anonymous: true}
 	if w.server, err = Listen(cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,9 @@ package auth
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -21,9 +16,12 @@ type Node interface {
 	Root() *node.Replica
 	Access(ctx context.Context, linearizable bool) (scope.Access, error)
 	Changed() <-chan struct{}
+	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
+	Scopes() []node.ScopeInfo
 }
 
-// Guard knows the users and roles of the newest revision that was asked for, and finds the user that makes a call.
+// Guard knows the users and roles of the newest revision that was asked for, and finds the rights of a caller. All
+// ports of a node share one.
 type Guard struct {
 	node     Node
 	identity votes.PrivateKey
@@ -121,43 +119,6 @@ func (g *Guard) Still(revision int64) error {
 	return nil
 }
 
-// Caller returns the rights of the user that makes a call, nil if users are not enabled. Errors are etcd's, or the
-// node's.
-func (g *Guard) Caller(ctx context.Context) (*Rights, error) {
-	a, err := g.known(ctx)
-	if a == nil || err != nil {
-		return nil, err
-	}
-	name, revision, byToken, err := g.presented(ctx, a.Revision)
-	if err != nil {
-		return nil, err
-	}
-	if revision > a.Revision { // another node knew of it first
-		if a, err = g.awaitAccess(ctx, revision); a == nil || err != nil {
-			return nil, err
-		}
-	}
-	if u := a.User(name); byToken && (u == nil || revision < u.Since) { // deleted, or given another password: as in etcd, its tokens went with that
-		return nil, errInvalidToken
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.access != a {
-		if r := rightsOf(a, name); r != nil {
-			return r, nil
-		}
-		return nil, ErrDenied
-	}
-	r := g.rights[name]
-	if r == nil {
-		if r = rightsOf(a, name); r == nil {
-			return nil, ErrDenied
-		}
-		g.rights[name] = r
-	}
-	return r, nil
-}
-
 // lagsFor is how long a node waits for users and roles that another one knows.
 const lagsFor = 2 * time.Second
 
@@ -185,27 +146,4 @@ func (g *Guard) Await(ctx context.Context, revision int64) error {
 			return errTimeout
 		}
 	}
-}
-
-// presented returns the user that a call names: by a token, or by the certificate of the client.
-func (g *Guard) presented(ctx context.Context, revision int64) (name string, of int64, byToken bool, err error) {
-	for _, key := range []string{"token", "authorization"} {
-		if v := metadata.ValueFromIncomingContext(ctx, key); len(v) > 0 {
-			t, err := g.bearer(strings.TrimPrefix(v[0], "Bearer "))
-			if err != nil {
-				return "", 0, true, errInvalidToken
-			}
-			return t.User, t.Revision, true, nil
-		}
-	}
-	if p, ok := peer.FromContext(ctx); ok {
-		if tls, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-			for _, chain := range tls.State.VerifiedChains {
-				if len(chain) > 0 && chain[0].Subject.CommonName != "" {
-					return chain[0].Subject.CommonName, revision, false, nil
-				}
-			}
-		}
-	}
-	return "", 0, false, ErrUserEmpty
 }

@@ -10,11 +10,11 @@ import (
 // Call returns the context of a call over gRPC with the identity of its caller. Errors are gRPC's. It is for servers
 // that wrap their handlers themselves; Unary and Stream are for the others.
 func (row *Row) Call(ctx context.Context) (context.Context, error) {
-	id, refused := row.Authenticate(ctx, OfCall(ctx))
+	ctx, refused := row.Identify(ctx, OfCall(ctx))
 	if refused != nil {
 		return ctx, status.Error(refused.Code(), refused.Error())
 	}
-	return WithIdentity(ctx, id), nil
+	return ctx, nil
 }
 
 // Unary is a grpc.UnaryServerInterceptor.

@@ -13,9 +13,9 @@ import (
 func (row *Row) Middleware(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, refused := row.Authenticate(r.Context(), OfHTTP(r))
+		ctx, refused := row.Identify(r.Context(), OfHTTP(r))
 		if refused == nil {
-			next.ServeHTTP(w, r.WithContext(WithIdentity(r.Context(), id)))
+			next.ServeHTTP(w, r.WithContext(ctx))
 			return
 		}
 		code := http.StatusServiceUnavailable

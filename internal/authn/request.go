@@ -18,9 +18,23 @@ type Request struct {
 	UID    *uint32                    // of the process at the other end of a Unix socket; nil elsewhere
 }
 
+// tlsKey is where a context keeps the connection of TLS.
+type tlsKey struct{}
+
+// WithTLS returns the context of a connection over TLS. It is for an http.Server's ConnContext. Without it the state of
+// TLS is that of the request, and a request over HTTP/2 that names the scheme http has none.
+func WithTLS(ctx context.Context, c *tls.Conn) context.Context {
+	return context.WithValue(ctx, tlsKey{}, c)
+}
+
 // OfHTTP returns the credentials of a request over HTTP.
 func OfHTTP(r *http.Request) *Request {
-	return &Request{Header: r.Header.Values, TLS: r.TLS, UID: uidOf(r.Context())}
+	out := &Request{Header: r.Header.Values, TLS: r.TLS, UID: uidOf(r.Context())}
+	if c, ok := r.Context().Value(tlsKey{}).(*tls.Conn); ok && out.TLS == nil {
+		state := c.ConnectionState()
+		out.TLS = &state
+	}
+	return out
 }
 
 // OfCall returns the credentials of a call over gRPC, from its context. A connection of another type than

@@ -60,25 +60,3 @@ func (row *Row) decide(ctx context.Context, r *Request) (Identity, *Refusal) {
 	return Identity{}, &Refusal{None, Missing, "this port requires a credential: " +
 		"send a token or a client certificate, or use the node's Unix socket"}
 }
-
-// identityKey is where a context keeps an Identity.
-type identityKey struct{}
-
-// WithIdentity returns a context with the identity of a caller.
-func WithIdentity(ctx context.Context, id Identity) context.Context {
-	return context.WithValue(ctx, identityKey{}, id)
-}
-
-// Caller returns the text of the identity of the caller, and "" if it is anonymous or no Row has looked at the request.
-func Caller(ctx context.Context) string {
-	if id, ok := FromContext(ctx); ok && id.Kind != Anonymous {
-		return id.String()
-	}
-	return ""
-}
-
-// FromContext returns the identity of the caller, and false if no Row has looked at the request.
-func FromContext(ctx context.Context) (Identity, bool) {
-	id, ok := ctx.Value(identityKey{}).(Identity)
-	return id, ok
-}

@@ -3,12 +3,35 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/aweigh/aweigh/api"
+	"github.com/aweigh/aweigh/etcd/auth"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/certs"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/votes"
 )
+
+// callers are what all ports of a node know of callers.
+type callers struct {
+	guard  *auth.Guard
+	counts authn.Counts
+	log    *slog.Logger
+}
+
+func newCallers(n *node.Node, identity votes.PrivateKey, log *slog.Logger) *callers {
+	return &callers{guard: auth.NewGuard(n, identity), log: log}
+}
+
+// row finds the callers of a port.
+func (c *callers) row(anonymous bool) *authn.Row {
+	return &authn.Row{
+		Authenticators: []authn.Authenticator{authn.Users(c.guard.UserOf), authn.Certs{}, authn.Sockets{}},
+		Anonymous:      anonymous, Count: c.counts.Count, Log: c.log,
+	}
+}
 
 // A node answers the user that runs it, by its socket. A port for clients needs certificates of clients, or users of
 // etcd, or a setting that says that it is open.

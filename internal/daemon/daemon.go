@@ -103,6 +103,7 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 	if d.Node, err = node.New(cfg); err != nil {
 		return err
 	}
+	who := newCallers(d.Node, cfg.Identity, d.log)
 	users := false
 	if s.Etcd != "" {
 		if users, err = usersOnly(context.Background(), s, d.Node); err != nil {
@@ -129,7 +130,7 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 			return fmt.Errorf("daemon: %w", err)
 		}
 		if d.etcd, err = etcd.Listen(etcd.Config{
-			Scratch: dir.Scratch(), Identity: cfg.Identity, Announce: s.EtcdURLs, MaxRequest: s.EtcdMost, ProgressEvery: every,
+			Scratch: dir.Scratch(), Guard: who.guard, Callers: who.row(true), Announce: s.EtcdURLs, MaxRequest: s.EtcdMost, ProgressEvery: every,
 			Metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown.ServeHTTP(w, r) }),
 			Listen:  s.Etcd, TLS: secure, UsersOnly: users, Node: d.Node, Log: d.log, Size: func() (taken, live int64) {
 				m := disk.Metrics()
@@ -140,8 +141,11 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		}
 		port = d.etcd
 	}
-	shown = metrics.Handler(cfg.Version, len(d.insecure) > 0, d.Node, disk, port)
-	served := api.Config{Node: d.Node, Metrics: shown, Log: d.log, Open: d.insecure, Admins: s.APIAdmins, TLS: secure}
+	shown = metrics.Handler(cfg.Version, len(d.insecure) > 0, d.Node, disk, port, &who.counts)
+	served := api.Config{
+		Node: d.Node, Metrics: shown, Log: d.log, Open: d.insecure, Admins: s.APIAdmins, TLS: secure,
+		Guard: who.guard, Callers: who.row(secure == nil),
+	}
 	path, err := dir.Socket()
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/aweigh/aweigh/etcd"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/store"
@@ -50,8 +51,9 @@ const (
 )
 
 // Handler serves the metrics of a node, its store, and its port of etcd's API, which
-// is nil if there is none. insecure reports whether a port takes clients without certificates.
-func Handler(version string, insecure bool, n Node, s Store, port Etcd) http.Handler {
+// is nil if there is none. insecure reports whether a port takes clients without certificates, and callers are the counts of
+// their credentials.
+func Handler(version string, insecure bool, n Node, s Store, port Etcd, callers *authn.Counts) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -68,7 +70,7 @@ func Handler(version string, insecure bool, n Node, s Store, port Etcd) http.Han
 			}
 			return 0
 		}),
-		collector{ofNode(n, port), ofNetwork(n), ofStore(s)},
+		collector{ofNode(n, port), ofNetwork(n), ofStore(s), ofCallers(callers)},
 	)
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeWithin, DisableCompression: true,

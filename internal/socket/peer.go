@@ -11,18 +11,20 @@ import (
 // ErrStranger means that the process at the other end of a connection runs as another user.
 var ErrStranger = errors.New("socket: the connection is another user's")
 
-// Owned reports whether the process at the other end of a connection runs as the user of this process, or as root.
-// Errors wrap ErrStranger. Where the system does not name users it reports no error: only the modes of the socket and
-// of its directory keep others out there.
-func Owned(c net.Conn) error {
-	uid, known, err := userOf(c)
+// Owner returns the user of the process at the other end of a connection, if that is the user of this process, or root.
+// Errors wrap ErrStranger. Where the system does not name users it returns the user of this process: only the modes of
+// the socket and of its directory keep others out there.
+func Owner(c net.Conn) (uid uint32, err error) {
+	user, known, err := userOf(c)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrStranger, err)
-	case known && uid != 0 && uid != os.Geteuid():
-		return fmt.Errorf("%w: of user ID %d", ErrStranger, uid)
+		return 0, fmt.Errorf("%w: %w", ErrStranger, err)
+	case !known:
+		user = os.Geteuid()
+	case user != 0 && user != os.Geteuid():
+		return 0, fmt.Errorf("%w: of user ID %d", ErrStranger, user)
 	}
-	return nil
+	return uint32(user), nil
 }
 
 // control calls f with the descriptor of a connection.

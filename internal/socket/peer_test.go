@@ -47,8 +47,8 @@ func TestTheOtherEndIsOfThisUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(Owned(c), c.Close()); err != nil {
-		t.Errorf("this user: %v", err)
+	if uid, err := Owner(c); uid != uint32(os.Geteuid()) || errors.Join(err, c.Close()) != nil {
+		t.Errorf("this user: %d, %v", uid, err)
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("only root starts processes of other users")
@@ -73,7 +73,7 @@ func TestTheOtherEndIsOfThisUser(t *testing.T) {
 	if c, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Owned(c); !errors.Is(err, ErrStranger) {
+	if _, err := Owner(c); !errors.Is(err, ErrStranger) {
 		t.Errorf("another user: %v", err)
 	}
 	if err := errors.Join(c.Close(), stranger.Wait()); err != nil {

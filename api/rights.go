@@ -1,0 +1,202 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh/action"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+	"github.com/aweigh/aweigh/etcd/auth"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// right is what a user needs for the requests of one method, while users are enabled. The owner and administrators need
+// nothing.
+type right struct {
+	// may reports why a user may not make a request.
+	may func(ctx context.Context, g *auth.Guard, r *auth.Rights, request any) error
+	// local reports whether a request is answered by what this node knows, however old; nil: all are.
+	local func(request any) bool
+	// reads: an answer is judged again if users and roles changed meanwhile.
+	reads bool
+	// shows reports why a user may not see an answer, which can be about another key than the request; nil: it may.
+	shows func(r *auth.Rights, answer any) error
+}
+
+// rights are those of all methods. A method that is missing is refused.
+var rights = map[string]right{
+	aweighv1connect.NodePutProcedure:     {may: ofTxn(putTxn), local: never},
+	aweighv1connect.NodeDeleteProcedure:  {may: ofTxn(deleteTxn), local: never},
+	aweighv1connect.NodeTxnProcedure:     {may: ofTxn(wholeTxn), local: never},
+	aweighv1connect.NodeRangeProcedure:   {may: reading[*aweighv1.RangeRequest], local: serializable, reads: true},
+	aweighv1connect.NodeSubmitProcedure:  {may: submitting, local: never},
+	aweighv1connect.NodeCompactProcedure: {may: ruling, local: never},
+	aweighv1connect.NodeWatchProcedure:   {may: reading[*aweighv1.WatchRequest]},
+
+	aweighv1connect.NodeNameProcedure: {may: ruling, local: never}, // it reaches all aliases of an object
+	aweighv1connect.NodeResolveProcedure: {
+		may: readingKey[*aweighv1.ResolveRequest], local: serializable, reads: true, shows: resolved,
+	},
+	aweighv1connect.NodeObjectProcedure:    {may: ruling, reads: true}, // the request names no key
+	aweighv1connect.NodeRedirectsProcedure: {may: reading[*aweighv1.RedirectsRequest], local: serializable, reads: true},
+	aweighv1connect.NodeActProcedure: { // see mayAct
+		may: readingKey[*aweighv1.ActRequest], local: never, shows: resolved,
+	},
+	aweighv1connect.NodeJudgeProcedure:   {may: readingKey[*aweighv1.JudgeRequest], local: serializable, reads: true},
+	aweighv1connect.NodeSignalsProcedure: {may: reading[*aweighv1.SignalsRequest]},
+	aweighv1connect.NodeHistoryProcedure: {may: readingKey[*aweighv1.HistoryRequest], reads: true, shows: entriesShown},
+	aweighv1connect.NodeProveProcedure:   {may: readingKey[*aweighv1.ProveRequest], reads: true},
+	aweighv1connect.NodeBackupProcedure:  {may: ruling},
+
+	// About the network, and not its keys.
+	aweighv1connect.NodeCheckpointProcedure: {may: known},
+	aweighv1connect.NodeStatusProcedure:     {may: known},
+	aweighv1connect.NodeInviteProcedure:     {may: ruling}, // its holder can read everything as an observer
+	aweighv1connect.NodeGenesisProcedure:    {may: known},
+	aweighv1connect.NodeTrustProcedure:      {may: known},
+	aweighv1connect.NodeExplainProcedure:    {may: known},
+	aweighv1connect.NodeHandoversProcedure:  {may: known},
+	aweighv1connect.NodeScopesProcedure:     {may: known},
+
+	// Motions hold mutations, with keys and values.
+	aweighv1connect.NodeMotionsProcedure:      {may: ruling},
+	aweighv1connect.NodeMotionProcedure:       {may: ruling},
+	aweighv1connect.NodeWatchMotionProcedure:  {may: ruling},
+	aweighv1connect.NodeExportMotionProcedure: {may: ruling},
+	aweighv1connect.NodeWithdrawProcedure:     {may: ruling, local: never},
+	aweighv1connect.NodeBallotsProcedure:      {may: known},
+	aweighv1connect.NodeHandInProcedure:       {may: known}, // ballots are signed by their voters
+
+	aweighv1connect.NodeUsersProcedure: {may: ruling, reads: true},
+
+	// Handlers of these ask near.
+	aweighv1connect.NodeGovernProcedure:       {may: denied},
+	aweighv1connect.NodeApplyProcedure:        {may: denied},
+	aweighv1connect.NodeVoteProcedure:         {may: denied},
+	aweighv1connect.NodeDisableUsersProcedure: {may: denied},
+}
+
+func never(any) bool { return false }
+
+func serializable(request any) bool {
+	x, ok := request.(interface{ GetSerializable() bool })
+	return ok && x.GetSerializable()
+}
+
+// known is for requests that any user may make.
+func known(context.Context, *auth.Guard, *auth.Rights, any) error { return nil }
+
+// ruling is for requests that only root may make.
+func ruling(_ context.Context, _ *auth.Guard, r *auth.Rights, _ any) error { return r.MayRule() }
+
+// denied is for requests that the owner and administrators alone may make.
+func denied(context.Context, *auth.Guard, *auth.Rights, any) error { return auth.ErrDenied }
+
+// reading is for requests that read a range of keys.
+func reading[M interface {
+	GetKey() []byte
+	GetRangeEnd() []byte
+}](_ context.Context, _ *auth.Guard, r *auth.Rights, request any) error {
+	m := request.(M)
+	return r.MayRead(m.GetKey(), m.GetRangeEnd())
+}
+
+// readingKey is for requests that read one key.
+func readingKey[M interface{ GetKey() []byte }](_ context.Context, _ *auth.Guard, r *auth.Rights, request any) error {
+	return r.MayRead(request.(M).GetKey(), nil)
+}
+
+func single(op scope.Op) scope.Txn { return scope.Txn{Success: []scope.Op{op}} }
+
+func putTxn(m *aweighv1.PutRequest) (scope.Txn, error) { return single(putOf(m)), nil }
+
+func deleteTxn(m *aweighv1.DeleteRequest) (scope.Txn, error) { return single(deleteOf(m)), nil }
+
+func wholeTxn(m *aweighv1.TxnRequest) (scope.Txn, error) {
+	most := scope.MostLimits()
+	return txnOf(m, &most, 0)
+}
+
+// ofTxn is for requests that are transactions.
+func ofTxn[M any](as func(M) (scope.Txn, error)) func(context.Context, *auth.Guard, *auth.Rights, any) error {
+	return func(ctx context.Context, g *auth.Guard, r *auth.Rights, request any) error {
+		t, err := as(request.(M))
+		if err != nil {
+			return err
+		}
+		return g.MayTxn(ctx, r, &t)
+	}
+}
+
+// submitting is for bundles that their author has signed. The policy permits what the author may change; a user may
+// hand in no more than it may write itself, as the answer shows content.
+func submitting(ctx context.Context, g *auth.Guard, r *auth.Rights, request any) error {
+	if r.Root() {
+		return nil
+	}
+	b, err := scope.CheckBundle(request.(*aweighv1.SubmitRequest).Bundle, scope.MostLimits(), votes.Verify)
+	if err != nil {
+		return err
+	}
+	for _, m := range b.Mutations() {
+		var t scope.Txn
+		if m.Class != scope.Write || canon.Decode(m.Content, &t) != nil {
+			return auth.ErrDenied
+		}
+		if err := g.MayTxn(ctx, r, &t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayAct reports why the user that makes a request may not carry out a verb of a class. What writes and claims reach is
+// known only where they execute, as for names.
+func mayAct(ctx context.Context, class action.Class, key []byte) error {
+	r := rightsIn(ctx)
+	if r == nil || class == action.Read {
+		return nil
+	}
+	err := r.MayRule()
+	if class == action.Signal {
+		err = r.MayWrite(key, nil)
+	}
+	if err != nil {
+		err = refused(err)
+	}
+	return err
+}
+
+// resolved is for answers about the key that another one leads to.
+func resolved(r *auth.Rights, answer any) error {
+	m, ok := answer.(*aweighv1.ResolveResponse)
+	if !ok {
+		m = answer.(*aweighv1.ActResponse).GetResolved()
+	}
+	if m == nil {
+		return nil
+	}
+	return r.MayRead(m.Key, nil)
+}
+
+// entriesShown is for answers with the keys that entries of the history are about.
+func entriesShown(r *auth.Rights, answer any) error {
+	for _, e := range answer.(*aweighv1.HistoryResponse).Entries {
+		if len(e.Key) > 0 {
+			if err := r.MayRead(e.Key, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// errNoRight refuses methods that have no row.
+func errNoRight(procedure string) error {
+	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("api: no user has a right to %s", procedure))
+}
