@@ -82,13 +82,16 @@ func (x *watch) forgets(n *Node, op kv.Op) {
 // which it starts, and as long as it has listened in one alone.
 func (x *watch) enters(n *Node, epoch aweigh.Epoch) {
 	m := x.model(epoch)
-	if m == nil || n.key == nil || n.term.life == n.life && n.term.epoch >= epoch {
+	if n.key == nil || n.term.life == n.life && n.term.epoch >= epoch {
 		return
 	}
 	switch a := n.anchorID(); {
 	case n.term.life != n.life:
-		n.term = term{life: n.life}
-		m.Restart(a)
+		if n.term = (term{life: n.life}); m != nil { // or no other node has told of the epoch yet: it listens unwatched
+			m.Restart(a)
+		}
+	case m == nil:
+		return
 	case n.term.listened < 2:
 		m.Listen(a)
 	}
@@ -115,9 +118,6 @@ func (t *term) hears(a aweigh.AnchorID) {
 // listened checks that a node that begins to sign heard enough anchors (P9).
 func (x *watch) listened(n *Node, since aweigh.View) {
 	if n.excused() || n.key == nil || x.lost {
-		return
-	}
-	if n.term.life != n.life { // no node was in its epoch when it started
 		return
 	}
 	if m := x.model(n.term.epoch); m != nil {

@@ -103,7 +103,7 @@ func (s *signatures) motionBallot(raw []byte) error {
 }
 
 // bundle reports what is wrong with the encoding of a bundle: its author signed it, and each anchor that it
-// admits consents.
+// admits consents, and the signers of its grants signed them.
 func (s *signatures) bundle(raw []byte) error {
 	b, err := forge.OpenBundle(raw)
 	if err != nil {
@@ -129,6 +129,25 @@ func (s *signatures) bundle(raw []byte) error {
 			!s.hold(d.Subject, votes.ContextConsent, scope.ConsentBytes(m.Scope, *d.Anchor, d.Sponsor), d.Consent):
 			return fmt.Errorf("%s did not consent to be admitted", d.Subject.Short())
 		}
+		for _, raw := range m.Grants {
+			if err := s.grant(raw); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// grant reports what is wrong with the encoding of a grant: its signer signed it.
+func (s *signatures) grant(raw []byte) error {
+	var g scope.Grant
+	if err := canon.Decode(raw, &g); err != nil {
+		return err
+	}
+	signature := g.Signature
+	g.Signature = nil
+	if !s.hold(g.By.ID(), votes.ContextGrant, g.Encode(), signature) {
+		return fmt.Errorf("%s did not sign the grant %q", g.By.ID().Short(), g.Name)
 	}
 	return nil
 }

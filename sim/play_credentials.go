@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"slices"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -275,7 +276,7 @@ func (x *forging) ask(l *liar) {
 	key, what := l.n.author, ""
 	m.Author = key.Public().ID()
 	b := scope.Bundle{}
-	switch l.rand.IntN(8) {
+	switch l.rand.IntN(9) {
 	case 0:
 		m.Scope, what = aweigh.Sum(m.Scope[:]), "for another scope"
 	case 1:
@@ -292,6 +293,8 @@ func (x *forging) ask(l *liar) {
 		m.Author = key.Public().ID()
 	case 6:
 		m.Author, what = l.someone().author.Public().ID(), "of another author"
+	case 7:
+		m.Grants, what = [][]byte{x.grant(l).Encode()}, "by a grant that its signer did not sign"
 	default:
 		b.Mutations, what = append(b.Mutations, m.Encode()), "that says all twice"
 	}
@@ -303,6 +306,16 @@ func (x *forging) ask(l *liar) {
 	for _, to := range l.others() {
 		l.sendFrame(to, lie)
 	}
+}
+
+// grant is of the rights of another to the member, which signs it itself.
+func (x *forging) grant(l *liar) scope.Grant {
+	g, err := scope.SignGrant(l.n.author, scope.Grant{
+		Scope: l.w.id, To: l.n.author.Public(), Name: "forged", NotAfter: l.w.now.Add(time.Hour),
+	})
+	must.OK(err, "signing a grant")
+	g.By = l.someone().author.Public()
+	return g
 }
 
 // admission is a decision to admit another's key, to which the member consents itself.
