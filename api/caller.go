@@ -59,13 +59,31 @@ type callers struct {
 	admins []string // may use the anchor's key: common names of certificates, and texts of identities
 }
 
+// newCallers finds callers by a row, whose refusals are errors of this API.
+func newCallers(row authn.Row, admins []string) *callers {
+	row.Error = unidentified
+	return &callers{&row, admins}
+}
+
+// unidentified is the error of a request whose caller is refused. It had no effect.
+func unidentified(r *authn.Refusal) error {
+	reason := Denied
+	if r.Reason == authn.Unavailable {
+		reason = Unread
+	}
+	return detailed(connect.Code(r.Code()), r, &aweighv1.Problem{Reason: reason})
+}
+
 // call returns the context of a call on an upgraded connection, with its caller.
 func (c *callers) call(ctx context.Context) (context.Context, error) {
-	ctx, err := c.row.Call(ctx)
-	if p, ok := peer.FromContext(ctx); ok && err == nil {
+	ctx, refused := c.row.Identify(ctx, authn.OfCall(ctx))
+	if refused != nil {
+		return ctx, statusOf(unidentified(refused))
+	}
+	if p, ok := peer.FromContext(ctx); ok {
 		ctx = c.noted(ctx, p.Addr.String())
 	}
-	return ctx, err
+	return ctx, nil
 }
 
 // noted returns the context of a request from an address, with whether its caller may use the anchor's key.

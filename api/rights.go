@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -24,6 +25,8 @@ type right struct {
 	local func(request any) bool
 	// reads: an answer is judged again if users and roles changed meanwhile.
 	reads bool
+	// open: every client that is served gets an answer.
+	open bool
 	// shows reports why a user may not see an answer, which can be about another key than the request; nil: it may.
 	shows func(r *auth.Rights, answer any) error
 }
@@ -72,7 +75,8 @@ var rights = map[string]right{
 	aweighv1connect.NodeBallotsProcedure:      {may: known},
 	aweighv1connect.NodeHandInProcedure:       {may: known}, // ballots are signed by their voters
 
-	aweighv1connect.NodeUsersProcedure: {may: ruling, reads: true},
+	aweighv1connect.NodeUsersProcedure:  {may: ruling, reads: true},
+	aweighv1connect.NodeWhoAmIProcedure: {may: known, open: true}, // about the caller itself
 
 	// Handlers of these ask near.
 	aweighv1connect.NodeGovernProcedure:       {may: denied},
@@ -95,7 +99,9 @@ func known(context.Context, *auth.Guard, *auth.Rights, any) error { return nil }
 func ruling(_ context.Context, _ *auth.Guard, r *auth.Rights, _ any) error { return r.MayRule() }
 
 // denied is for requests that the owner and administrators alone may make.
-func denied(context.Context, *auth.Guard, *auth.Rights, any) error { return auth.ErrDenied }
+func denied(ctx context.Context, _ *auth.Guard, _ *auth.Rights, _ any) error {
+	return cmp.Or(near(ctx), auth.ErrDenied)
+}
 
 // reading is for requests that read a range of keys.
 func reading[M interface {

@@ -86,7 +86,7 @@ func serverOf(l net.Listener, own string, service *service, cfg Config) *Server 
 		known := []authn.Authenticator{authn.Certs{}, authn.Sockets{}}
 		cfg.Callers = &authn.Row{Authenticators: known, Anonymous: cfg.TLS == nil}
 	}
-	who := &callers{cfg.Callers, cfg.Admins}
+	who := newCallers(*cfg.Callers, cfg.Admins)
 	shared := new(limits)
 	up := newUpgrades(maxUpgrades)
 	h := shared.limited(fenced(own, routes(service, cfg.Metrics)))

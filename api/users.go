@@ -7,6 +7,7 @@ import (
 	"connectrpc.com/connect"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
@@ -30,11 +31,40 @@ func (s *service) Users(ctx context.Context, req *connect.Request[aweighv1.Users
 		out.Users = append(out.Users, &aweighv1.User{Name: u.Name, Password: len(u.Password) > 0, Roles: u.Roles})
 	}
 	for i := range a.Roles {
-		r := &aweighv1.Role{Name: a.Roles[i].Name}
-		for _, g := range a.Roles[i].Grant {
-			r.Permissions = append(r.Permissions, &aweighv1.Permission{Read: g.Read, Write: g.Write, Key: g.Key, RangeEnd: g.End})
+		out.Roles = append(out.Roles, &aweighv1.Role{Name: a.Roles[i].Name, Permissions: permissionsOf(&a.Roles[i])})
+	}
+	return connect.NewResponse(out), nil
+}
+
+func permissionsOf(r *scope.Role) (out []*aweighv1.Permission) {
+	for _, g := range r.Grant {
+		out = append(out, &aweighv1.Permission{Read: g.Read, Write: g.Write, Key: g.Key, RangeEnd: g.End})
+	}
+	return out
+}
+
+// WhoAmI implements aweighv1connect.NodeHandler.
+func (s *service) WhoAmI(ctx context.Context, _ *connect.Request[aweighv1.WhoAmIRequest]) (*connect.Response[aweighv1.WhoAmIResponse], error) {
+	id, _ := authn.FromContext(ctx)
+	out := &aweighv1.WhoAmIResponse{
+		Header: s.read(s.at.Overview().Head, false), Identity: id.String(), Owner: owner(ctx),
+	}
+	a, err := s.node.Access(ctx, false)
+	if err != nil {
+		return nil, problem(err)
+	}
+	if out.Enabled = a.Enabled; !a.Enabled || s.gate.guard == nil {
+		return connect.NewResponse(out), nil
+	}
+	r, err := s.gate.guard.Caller(ctx)
+	if r == nil || err != nil { // it is no user
+		return connect.NewResponse(out), nil
+	}
+	out.User, out.Root, out.Roles = r.Name, r.Root(), r.Roles
+	for _, name := range r.Roles {
+		if x := a.Role(name); x != nil {
+			out.Permissions = append(out.Permissions, permissionsOf(x)...)
 		}
-		out.Roles = append(out.Roles, r)
 	}
 	return connect.NewResponse(out), nil
 }

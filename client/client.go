@@ -58,12 +58,27 @@ func Dial(addresses ...string) (*Client, error) { return DialTLS(nil, addresses.
 // of the client, which nodes ask for. An address without a scheme then is one with TLS. Without settings only one that
 // begins with https:// is.
 func DialTLS(secure *tls.Config, addresses ...string) (*Client, error) {
+	return DialAs(Credentials{TLS: secure}, addresses...)
+}
+
+// Credentials are what a client shows of itself.
+type Credentials struct {
+	TLS *tls.Config // as DialTLS takes it; may be nil
+	// Token, if not nil, returns the token of each request. It is sent over TLS, to a socket, or to a loopback address.
+	Token func(context.Context) (string, error)
+}
+
+// DialAs is Dial with credentials.
+func DialAs(own Credentials, addresses ...string) (*Client, error) {
 	if len(addresses) == 0 {
 		return nil, fmt.Errorf("%w: no address", ErrInvalid)
 	}
 	c := &Client{}
 	for _, a := range addresses {
-		p, err := placeOf(a, secure)
+		p, err := placeOf(a, own.TLS)
+		if p.token = own.Token; err == nil && p.token != nil && p.readable() {
+			err = fmt.Errorf("%w: a token goes to another machine over TLS alone: https://%s", ErrInvalid, p.host)
+		}
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -88,7 +103,7 @@ func newEndpoint(p place) (*endpoint, error) {
 	}
 	// Connect's own protocol costs about a fifth less than gRPC over net/http on
 	// both sides together (BenchmarkProtocols).
-	node := aweighv1connect.NewNodeClient(&http.Client{Transport: t}, p.url, connect.WithReadMaxBytes(maxAnswer))
+	node := aweighv1connect.NewNodeClient(&http.Client{Transport: p.bearing(t)}, p.url, connect.WithReadMaxBytes(maxAnswer))
 	u, err := upgrading(p, node)
 	if err != nil {
 		return nil, err

@@ -118,6 +118,11 @@ var system = regexp.MustCompile(`\b(?:dial|read|write) (?:tcp|unix) \S+: (?:conn
 // translate gives an error of a call its kind.
 func translate(err error) error {
 	f := &failure{text: err.Error(), sent: true, cause: err}
+	var none *noToken
+	if errors.As(err, &none) {
+		f.kind, f.sent, f.text = ErrToken, false, none.Error()
+		return f
+	}
 	var e *connect.Error
 	if !errors.As(err, &e) {
 		return f

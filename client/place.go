@@ -12,12 +12,13 @@ import (
 
 // place is where a node's API is.
 type place struct {
-	address string      // as errors name it, and as Dial takes it
-	url     string      // the beginning of its URLs
-	host    string      // the host in requests
-	network string      // tcp or unix
-	dial    string      // host:port, or the path of a socket
-	tls     *tls.Config // nil: no TLS
+	address string                                // as errors name it, and as Dial takes it
+	url     string                                // the beginning of its URLs
+	host    string                                // the host in requests
+	network string                                // tcp or unix
+	dial    string                                // host:port, or the path of a socket
+	tls     *tls.Config                           // nil: no TLS
+	token   func(context.Context) (string, error) // of each request; nil: none
 }
 
 // placeOf reads an address. secure are the settings for TLS, if there are any.

@@ -42,14 +42,18 @@ type upgraded struct {
 // upgrading is a NodeClient that upgrades connections to a node.
 func upgrading(p place, node aweighv1connect.NodeClient) (*upgraded, error) {
 	dial := func(ctx context.Context, _ string) (net.Conn, error) { return upgrade(ctx, &p) }
-	conn, err := grpc.NewClient("passthrough:///"+p.host, // TLS, if any, is below the upgrade
+	var own []grpc.DialOption
+	if p.token != nil {
+		own = append(own, grpc.WithPerRPCCredentials(perCall{&p}))
+	}
+	conn, err := grpc.NewClient("passthrough:///"+p.host, append(own, // TLS, if any, is below the upgrade
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			MinConnectTimeout: 2 * time.Second, // calls wait for it, and then go by Connect
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 5 * time.Second},
-		}))
+		}))...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -71,7 +75,13 @@ func upgrade(ctx context.Context, p *place) (net.Conn, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	r := bufio.NewReader(conn)
-	err = ask(conn, r, p.host)
+	var token string
+	if p.token != nil {
+		token, err = p.token(ctx)
+	}
+	if err == nil {
+		err = ask(conn, r, p.host, token)
+	}
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -100,8 +110,13 @@ func (c *begun) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-func ask(conn net.Conn, r *bufio.Reader, host string) error {
-	_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", upgradePath, host, upgradeTo)
+func ask(conn net.Conn, r *bufio.Reader, host, token string) error {
+	bearer := ""
+	if token != "" {
+		bearer = "Authorization: Bearer " + token + "\r\n"
+	}
+	_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s\r\n",
+		upgradePath, host, upgradeTo, bearer)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,11 @@ func (c *Client) Users(ctx context.Context) (*aweighv1.UsersResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Users, &aweighv1.UsersRequest{Linearizable: true})
 }
 
+// WhoAmI returns the caller that a node takes the client for, and its rights.
+func (c *Client) WhoAmI(ctx context.Context) (*aweighv1.WhoAmIResponse, error) {
+	return read(ctx, c, aweighv1connect.NodeClient.WhoAmI, &aweighv1.WhoAmIRequest{})
+}
+
 // DisableUsers allows every client there again. The node must be on this machine.
 func (c *Client) DisableUsers(ctx context.Context, once *aweighv1.Once) (*aweighv1.DisableUsersResponse, error) {
 	req := &aweighv1.DisableUsersRequest{Once: once}

@@ -24,7 +24,7 @@ func (a *app) ballotReconcile() *cobra.Command {
 	}
 	dry := c.Flags().Bool("dry-run", false, "print what would move, and move nothing")
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
-		peer, err := client.DialTLS(s.reach, args[0])
+		peer, err := client.DialAs(s.reach, args[0])
 		if err != nil {
 			return err
 		}

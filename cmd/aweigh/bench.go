@@ -37,7 +37,7 @@ func (a *app) bench() *cobra.Command {
 	f.BoolVar(&cfg.Serializable, "serializable", false, "reads: the node answers alone")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "of the choice of keys (default random)")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		cfg.Addresses, cfg.TLS, cfg.Timeout, cfg.Write = s.Addresses(), s.reach, s.timeout, args[0] == "put"
+		cfg.Addresses, cfg.Credentials, cfg.Timeout, cfg.Write = s.Addresses(), s.reach, s.timeout, args[0] == "put"
 		cfg.Distribution = bench.Distribution(*distribution)
 		prefix, err := prefixOf(cfg.Prefix)
 		if err == nil {

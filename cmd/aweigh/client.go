@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -36,9 +35,9 @@ type session struct {
 	bounded bool            // timeout was given on the command line: it is for following a motion, too
 	until   context.Context // ends when the command is to end
 	network string          // as known on this machine; empty if it is not
-	reach   *tls.Config     // for connections with TLS; nil: no files were named
-	in      string          // the scope that the command is about, as it was given; empty for the root's
-	all     *client.Client  // of all scopes, where Client is that of one
+	reach   client.Credentials
+	in      string         // the scope that the command is about, as it was given; empty for the root's
+	all     *client.Client // of all scopes, where Client is that of one
 }
 
 // asking makes a command that talks to a node. Its settings also come from the
@@ -125,10 +124,10 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 		}
 		addresses, s.network = found.APIs, found.Network
 	}
-	if s.reach, err = reachOf(k); err != nil {
+	if s.reach, err = reachOf(k, addresses); err != nil {
 		return nil, err
 	}
-	if s.Client, err = client.DialTLS(s.reach, addresses...); err != nil {
+	if s.Client, err = client.DialAs(s.reach, addresses...); err != nil {
 		return nil, ofVariable(settings, "api", err)
 	}
 	return s, nil

@@ -140,6 +140,7 @@ var codes = []struct {
 	{errNotCarried, exitCompare},
 	{errRefused, exitCompare},
 	{client.ErrDenied, exitCompare},
+	{client.ErrToken, exitCompare},
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
 	{client.ErrBusy, exitBusy},

@@ -107,8 +107,10 @@ func (a *app) root() *cobra.Command {
 	}
 	add("run", a.devnet(), a.node(), a.init(), a.invite(), a.join(), a.backup(), a.restore())
 	add("keys", a.put(), a.get(), a.do(), a.del(), a.ls(), a.watch(), a.txn(), a.compact(), a.alias(), a.fork(), a.rollback())
-	add("know", a.status(), a.resolveCommand(), a.doctor(), a.history(), a.uid(), a.why(), a.verify(), a.checkpoint(), a.bench(), a.version())
-	add("govern", a.motion(), a.ballotCommand(), a.voter(), a.anchor(), a.trust(), a.policy(), a.auth(), a.tokenCommand(), a.scopeCommand(), a.usersCommand())
+	add("know", a.status(), a.whoami(), a.login(), a.logout(), a.resolveCommand(), a.doctor(), a.history(), a.uid(), a.why(),
+		a.verify(), a.checkpoint(), a.bench(), a.version())
+	add("govern", a.motion(), a.ballotCommand(), a.voter(), a.anchor(), a.trust(), a.policy(), a.auth(), a.tokenCommand(),
+		a.scopeCommand(), a.usersCommand())
 	add("sim", a.sim())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

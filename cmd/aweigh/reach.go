@@ -8,6 +8,8 @@ import (
 
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+
+	"github.com/aweigh/aweigh/client"
 )
 
 // reachFlags are the settings of a client command by which it reaches nodes. The names of the files are etcdctl's.
@@ -16,10 +18,20 @@ func reachFlags(f *pflag.FlagSet) {
 	f.String("cacert", "", "PEM file of the issuers of nodes' certificates (default: the system's)")
 	f.String("cert", "", "PEM file of the certificate that nodes are shown")
 	f.String("key", "", "PEM file of its key")
+	f.String("token-file", "", "file of the token that nodes are shown, such as that of a service account; read again when it\nchanges (default: at https:// addresses, that of \"aweigh login\")")
 }
 
-// reachOf is the settings for connections with TLS, nil if they name no file.
-func reachOf(k *koanf.Koanf) (*tls.Config, error) {
+// reachOf is what nodes at some addresses are shown.
+func reachOf(k *koanf.Koanf, addresses []string) (c client.Credentials, err error) {
+	if c.TLS, err = tlsOf(k); err != nil {
+		return c, err
+	}
+	c.Token, err = tokenOf(k, addresses)
+	return c, err
+}
+
+// tlsOf is the settings for connections with TLS, nil if they name no file.
+func tlsOf(k *koanf.Koanf) (*tls.Config, error) {
 	issuers, cert, key := k.String("cacert"), k.String("cert"), k.String("key")
 	if issuers == "" && cert == "" && key == "" {
 		return nil, nil

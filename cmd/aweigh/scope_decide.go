@@ -70,7 +70,7 @@ func (a *app) approveHere(ctx context.Context, s *session, in string, d scope.De
 	addresses := slices.Clone(s.Client.Addresses())
 	slices.Sort(addresses)
 	for _, address := range slices.Compact(addresses) {
-		c, err := client.DialTLS(s.reach, address)
+		c, err := client.DialAs(s.reach, address)
 		if err != nil {
 			return last, err
 		}

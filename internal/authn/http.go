@@ -24,7 +24,10 @@ func (row *Row) Middleware(next http.Handler) http.Handler {
 			w.Header().Set("WWW-Authenticate", "Bearer") // RFC 9110, section 15.5.2
 		}
 		if errors.IsSupported(r) {
-			err := connect.NewError(connect.Code(refused.Code()), refused)
+			err := error(connect.NewError(connect.Code(refused.Code()), refused))
+			if row.Error != nil {
+				err = row.Error(refused)
+			}
 			_ = errors.Write(w, r, err) // an error means that the client is gone
 			return
 		}

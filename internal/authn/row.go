@@ -21,6 +21,8 @@ type Row struct {
 	Anonymous bool
 	// Count, if not nil, gets the kind of each request's credential, and Accepted or the reason of the refusal.
 	Count func(Kind, Reason)
+	// Error, if not nil, is the error of a refusal for clients of Connect, gRPC and gRPC-Web.
+	Error func(*Refusal) error
 	// Log, if not nil, gets refusals, at level Debug.
 	Log *slog.Logger
 }

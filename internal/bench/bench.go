@@ -5,7 +5,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,7 +20,7 @@ import (
 
 // Config states what to do. Zero values of numbers mean the default given.
 type Config struct {
-	TLS          *tls.Config // for connections with TLS; may be nil
+	Credentials  client.Credentials
 	Addresses    []string
 	Write        bool          // put; otherwise get
 	Prefix       string        // of all keys; /bench/
@@ -129,7 +128,7 @@ func Run(ctx context.Context, c Config, progress func(Progress)) (*Result, error
 		// Its own address comes first, and the others only if that one is away.
 		at := i % max(1, len(c.Addresses))
 		var err error
-		if connections[i], err = client.DialTLS(c.TLS, slices.Concat(c.Addresses[at:], c.Addresses[:at])...); err != nil {
+		if connections[i], err = client.DialAs(c.Credentials, slices.Concat(c.Addresses[at:], c.Addresses[:at])...); err != nil {
 			return nil, err
 		}
 		defer connections[i].Close()

@@ -20,11 +20,12 @@ type Files struct {
 	Cert     string // the server's certificate, followed by those of its issuers
 	Key      string // of the certificate
 	ClientCA string // issuers of clients' certificates, which are required then; empty: none is required
+	Optional bool   // clients without a certificate are served as well
 	Revoked  string // revocation lists of those issuers (RFC 5280, section 5), as PEM or one as DER; empty: none
 }
 
 // IsZero reports whether there shall be no TLS.
-func (f Files) IsZero() bool { return f == Files{} }
+func (f Files) IsZero() bool { return f == Files{Optional: f.Optional} }
 
 // ErrFiles is wrapped by errors about the content of the files.
 var ErrFiles = errors.New("certs: bad files")
@@ -109,6 +110,9 @@ func (r *reloading) load() error {
 			return fmt.Errorf("%w: %s holds no certificate", ErrFiles, f.ClientCA)
 		}
 		c.ClientAuth = tls.RequireAndVerifyClientCert
+		if f.Optional {
+			c.ClientAuth = tls.VerifyClientCertIfGiven
+		}
 		if f.Revoked != "" {
 			lists, err := readRevoked(f.Revoked, data)
 			if err != nil {

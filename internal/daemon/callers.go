@@ -2,12 +2,15 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/aweigh/aweigh/api"
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/internal/authn"
+	"github.com/aweigh/aweigh/internal/authn/oidc"
 	"github.com/aweigh/aweigh/internal/certs"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/node"
@@ -17,27 +20,77 @@ import (
 // callers are what all ports of a node know of callers.
 type callers struct {
 	guard  *auth.Guard
+	tokens *oidc.Authenticator // nil without oidc-issuers
 	counts authn.Counts
 	log    *slog.Logger
 }
 
-func newCallers(n *node.Node, identity votes.PrivateKey, log *slog.Logger) *callers {
-	return &callers{guard: auth.NewGuard(n, identity), log: log}
+func newCallers(n *node.Node, identity votes.PrivateKey, s home.Settings, log *slog.Logger) (c *callers, err error) {
+	c = &callers{guard: auth.NewGuard(n, identity), log: log}
+	issuers, err := issuersOf(s)
+	if err != nil || len(issuers) == 0 {
+		return c, err
+	}
+	g := n.Root().Genesis()
+	c.tokens, err = oidc.New(oidc.Config{Network: g.Network(), Issuers: issuers, Report: c.report})
+	if err != nil {
+		return nil, fmt.Errorf("%w: oidc-issuers: %w", ErrSettings, err)
+	}
+	return c, nil
+}
+
+// issuersOf are the issuers of callers' tokens.
+func issuersOf(s home.Settings) ([]oidc.Issuer, error) {
+	if s.OIDC == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(s.OIDC)
+	if err != nil {
+		return nil, fmt.Errorf("%w: oidc-issuers: %w", ErrSettings, err)
+	}
+	all, err := oidc.DecodeIssuers(text)
+	if err == nil && len(all) == 0 {
+		err = errors.New("the file names no issuer")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: oidc-issuers: %s: %w", ErrSettings, s.OIDC, err)
+	}
+	return all, nil
+}
+
+// report logs the first failure to fetch an issuer's keys, and that they came again.
+func (c *callers) report(x oidc.Status) {
+	switch {
+	case x.Failed == 1:
+		c.log.Warn("the keys of an issuer of tokens cannot be fetched; those known stay in use", "issuer", x.Issuer, "error", x.Err)
+	case x.Err == nil:
+		c.log.Debug("the keys of an issuer of tokens were fetched", "issuer", x.Issuer, "keys", x.Keys)
+	}
+}
+
+// run fetches the keys of issuers until ctx ends.
+func (c *callers) run(ctx context.Context) error {
+	if c.tokens != nil {
+		c.tokens.Run(ctx)
+	}
+	return nil
 }
 
 // row finds the callers of a port.
 func (c *callers) row(anonymous bool) *authn.Row {
-	return &authn.Row{
-		Authenticators: []authn.Authenticator{authn.Users(c.guard.UserOf), authn.Certs{}, authn.Sockets{}},
-		Anonymous:      anonymous, Count: c.counts.Count, Log: c.log,
+	row := &authn.Row{Anonymous: anonymous, Count: c.counts.Count, Log: c.log}
+	if c.tokens != nil {
+		row.Authenticators = append(row.Authenticators, c.tokens)
 	}
+	row.Authenticators = append(row.Authenticators, authn.Users(c.guard.UserOf), authn.Certs{}, authn.Sockets{})
+	return row
 }
 
 // A node answers the user that runs it, by its socket. A port for clients needs certificates of clients, or users of
 // etcd, or a setting that says that it is open.
 
 func apiFiles(s home.Settings) certs.Files {
-	return certs.Files{Cert: s.APICert, Key: s.APIKey, ClientCA: s.APICA, Revoked: s.APICRL}
+	return certs.Files{Cert: s.APICert, Key: s.APIKey, ClientCA: s.APICA, Revoked: s.APICRL, Optional: s.OIDC != ""}
 }
 
 func etcdFiles(s home.Settings) certs.Files {
@@ -57,13 +110,15 @@ func checkAPI(s home.Settings) error {
 		return fmt.Errorf("%w: api-listen: %w", ErrSettings, err)
 	}
 	switch {
-	case !files.IsZero() && (files.Cert == "" || files.Key == "" || files.ClientCA == ""):
-		return fmt.Errorf("%w: api-cert, api-key and api-client-ca go together", ErrSettings)
+	case !files.IsZero() && (files.Cert == "" || files.Key == "" || files.ClientCA == "" && s.OIDC == ""):
+		return fmt.Errorf("%w: api-cert, api-key and api-client-ca go together; with oidc-issuers, the first two are enough",
+			ErrSettings)
 	case files.IsZero() && len(s.APIAdmins) > 0:
-		return fmt.Errorf("%w: api-admins names certificates of clients, and takes api-cert, api-key and api-client-ca", ErrSettings)
+		return fmt.Errorf("%w: api-admins names callers with certificates or tokens, and takes api-cert and api-key, and "+
+			"api-client-ca or oidc-issuers", ErrSettings)
 	case files.IsZero() && !s.Insecure:
 		return fmt.Errorf("%w: api-listen %s would take every client that reaches it: leave api-listen out, as the node's user reaches the node by its socket; "+
-			"or ask clients for certificates, with api-cert, api-key and api-client-ca; or accept every client, with insecure", ErrSettings, s.API)
+			"or ask clients for certificates, with api-cert, api-key and api-client-ca, or for tokens, with oidc-issuers in place of the last; or accept every client, with insecure", ErrSettings, s.API)
 	}
 	return nil
 }
@@ -104,7 +159,7 @@ func InsecurePorts(s home.Settings) (ports []string) {
 	if !s.Insecure {
 		return nil
 	}
-	if s.API != "" && s.APICA == "" {
+	if s.API != "" && apiFiles(s).IsZero() {
 		ports = append(ports, "api-listen "+s.API)
 	}
 	if s.Etcd != "" && s.EtcdCA == "" {

@@ -35,7 +35,8 @@ type Daemon struct {
 	server   *api.Server  // nil without api-listen
 	health   *api.Server  // nil without metrics-listen
 	etcd     *etcd.Server // nil without etcd-listen
-	anchor   bool         // it has a key to sign with
+	callers  *callers
+	anchor   bool // it has a key to sign with
 	log      *slog.Logger
 	insecure []string // ports that take clients without certificates
 
@@ -103,7 +104,11 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 	if d.Node, err = node.New(cfg); err != nil {
 		return err
 	}
-	who := newCallers(d.Node, cfg.Identity, d.log)
+	who, err := newCallers(d.Node, cfg.Identity, s, d.log)
+	if err != nil {
+		return err
+	}
+	d.callers = who
 	users := false
 	if s.Etcd != "" {
 		if users, err = usersOnly(context.Background(), s, d.Node); err != nil {
@@ -266,6 +271,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			}
 		}
 		all.Go(func() error { return autocompact.Run(ctx, d.compact, d.Node, d.log) })
+		all.Go(func() error { return d.callers.run(ctx) })
 		if d.etcd != nil {
 			all.Go(func() error { return d.etcd.Run(ctx) })
 		}

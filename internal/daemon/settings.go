@@ -81,6 +81,9 @@ func Check(s home.Settings) error {
 	if err := checkAPI(s); err != nil {
 		return err
 	}
+	if _, err := issuersOf(s); err != nil {
+		return err
+	}
 	if _, err := autocompact.Parse(s.Compact[0], s.Compact[1]); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/aweigh/aweigh/internal/home"
@@ -10,6 +12,10 @@ import (
 // TestSettingsOfTLSGoTogether: half of them is an error, and so is TLS without a
 // port; a port for clients asks them for certificates, or is said to be insecure.
 func TestSettingsOfTLSGoTogether(t *testing.T) {
+	issuers := filepath.Join(t.TempDir(), "issuers.yaml")
+	if err := os.WriteFile(issuers, []byte("- issuer: https://issuer.example\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	good := home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Etcd: "127.0.0.1:0"}
 	for name, c := range map[string]struct {
 		change func(*home.Settings)
@@ -26,6 +32,9 @@ func TestSettingsOfTLSGoTogether(t *testing.T) {
 		"an API for certificates":  {func(s *home.Settings) { s.API, s.APICert, s.APIKey, s.APICA = "0.0.0.0:1", "a", "b", "c" }, true},
 		"an API with TLS alone":    {func(s *home.Settings) { s.API, s.APICert, s.APIKey = "127.0.0.1:0", "a", "b" }, false},
 		"the same, and insecure":   {func(s *home.Settings) { s.API, s.APICert, s.APIKey, s.Insecure = "127.0.0.1:0", "a", "b", true }, false},
+		"an API for tokens":        {func(s *home.Settings) { s.API, s.APICert, s.APIKey, s.OIDC = "0.0.0.0:1", "a", "b", issuers }, true},
+		"tokens of nobody":         {func(s *home.Settings) { s.OIDC = os.DevNull }, false},
+		"tokens without a file":    {func(s *home.Settings) { s.OIDC = issuers + ".none" }, false},
 		"certificates and no API":  {func(s *home.Settings) { s.APICert, s.APIKey, s.APICA = "a", "b", "c" }, false},
 		"admins, of certificates": {func(s *home.Settings) {
 			s.API, s.APICert, s.APIKey, s.APICA, s.APIAdmins = "0.0.0.0:1", "a", "b", "c", []string{"d"}

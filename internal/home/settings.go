@@ -30,6 +30,7 @@ type Settings struct {
 	APICA       string    // file of the issuers of clients' certificates
 	APICRL      string    // file of revoked certificates of clients; empty: none
 	APIAdmins   []string  // common names of the certificates whose holders may use the anchor's key
+	OIDC        string    // file of the issuers of callers' tokens; empty: none
 	Insecure    bool      // the ports for clients may take clients without certificates
 	Etcd        string    // host:port for etcd's API; empty for none
 	EtcdURLs    []string  // at which clients of etcd reach it, for other nodes to tell
@@ -116,7 +117,8 @@ func (s Settings) yaml() string {
 	one("", "api-key", s.APIKey)
 	one("", "api-client-ca", s.APICA)
 	one("File (PEM) of the lists of certificates that those issuers revoked.", "api-client-crl", s.APICRL)
-	list("Common names of the certificates whose holders may govern and vote with this anchor's key.", "api-admins", s.APIAdmins)
+	list("Callers that may govern and vote with this anchor's key: common names of certificates, or identities such as oidc:ISSUER#SUBJECT.", "api-admins", s.APIAdmins)
+	one("File (YAML) of the issuers of OpenID Connect whose tokens callers may show.", "oidc-issuers", s.OIDC)
 	one("Where clients of etcd reach this node, host:port.", "etcd-listen", s.Etcd)
 	list("URLs at which clients of etcd reach this node, which other nodes report, if it listens on every address.", "etcd-announce", s.EtcdURLs)
 	one("Files (PEM) of the certificate and key that clients of etcd are shown: TLS. Changes are noticed.", "etcd-cert-file", s.EtcdCert)
@@ -145,7 +147,7 @@ func SettingsOf(k *koanf.Koanf) Settings {
 		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), Trusted: k.String("trusted"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"), WatchMemory: k.Int("watch-memory"),
 		API: k.String("api-listen"), Insecure: k.Bool("insecure"), Metrics: k.String("metrics-listen"),
 		APICert: k.String("api-cert"), APIKey: k.String("api-key"), APICA: k.String("api-client-ca"),
-		APICRL: k.String("api-client-crl"), APIAdmins: k.Strings("api-admins"),
+		APICRL: k.String("api-client-crl"), APIAdmins: k.Strings("api-admins"), OIDC: k.String("oidc-issuers"),
 		Etcd: k.String("etcd-listen"), EtcdURLs: k.Strings("etcd-announce"), EtcdCert: k.String("etcd-cert-file"), EtcdKey: k.String("etcd-key-file"),
 		EtcdCA: k.String("etcd-trusted-ca-file"), EtcdAuto: k.Bool("etcd-auto-tls"),
 		EtcdCRL: k.String("client-crl-file"), EtcdMost: k.Int("max-request-bytes"), EtcdTells: k.String("watch-progress-notify-interval"),

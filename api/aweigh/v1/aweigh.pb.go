@@ -7986,6 +7986,142 @@ func (x *UsersResponse) GetRoles() []*Role {
 	return nil
 }
 
+type WhoAmIRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIRequest) Reset() {
+	*x = WhoAmIRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIRequest) ProtoMessage() {}
+
+func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
+func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+}
+
+type WhoAmIResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Identity      string                 `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"` // such as cert:cn:alice, oidc:ISSUER#SUBJECT, user:alice, local:1000 or anonymous
+	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`         // the name of the user that it is, if there is one; empty: none, or users are not enabled
+	Enabled       bool                   `protobuf:"varint,4,opt,name=enabled,proto3" json:"enabled,omitempty"`  // users are
+	Owner         bool                   `protobuf:"varint,5,opt,name=owner,proto3" json:"owner,omitempty"`      // it has all rights, and may use the anchor's key
+	Root          bool                   `protobuf:"varint,6,opt,name=root,proto3" json:"root,omitempty"`        // its user may read and write everything
+	Roles         []string               `protobuf:"bytes,7,rep,name=roles,proto3" json:"roles,omitempty"`
+	Permissions   []*Permission          `protobuf:"bytes,8,rep,name=permissions,proto3" json:"permissions,omitempty"` // of its roles
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIResponse) Reset() {
+	*x = WhoAmIResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIResponse) ProtoMessage() {}
+
+func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
+func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+}
+
+func (x *WhoAmIResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *WhoAmIResponse) GetOwner() bool {
+	if x != nil {
+		return x.Owner
+	}
+	return false
+}
+
+func (x *WhoAmIResponse) GetRoot() bool {
+	if x != nil {
+		return x.Root
+	}
+	return false
+}
+
+func (x *WhoAmIResponse) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetPermissions() []*Permission {
+	if x != nil {
+		return x.Permissions
+	}
+	return nil
+}
+
 // User is one of etcd's.
 type User struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -7998,7 +8134,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8010,7 +8146,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8023,7 +8159,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *User) GetName() string {
@@ -8058,7 +8194,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8070,7 +8206,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8083,7 +8219,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Role) GetName() string {
@@ -8113,7 +8249,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8125,7 +8261,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8138,7 +8274,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Permission) GetRead() bool {
@@ -8178,7 +8314,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8190,7 +8326,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8203,7 +8339,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -8222,7 +8358,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8234,7 +8370,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8247,7 +8383,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -8942,7 +9078,17 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\aenabled\x18\x02 \x01(\bR\aenabled\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x03R\brevision\x12%\n" +
 	"\x05users\x18\x04 \x03(\v2\x0f.aweigh.v1.UserR\x05users\x12%\n" +
-	"\x05roles\x18\x05 \x03(\v2\x0f.aweigh.v1.RoleR\x05roles\"L\n" +
+	"\x05roles\x18\x05 \x03(\v2\x0f.aweigh.v1.RoleR\x05roles\"\x0f\n" +
+	"\rWhoAmIRequest\"\xfe\x01\n" +
+	"\x0eWhoAmIResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x1a\n" +
+	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x18\n" +
+	"\aenabled\x18\x04 \x01(\bR\aenabled\x12\x14\n" +
+	"\x05owner\x18\x05 \x01(\bR\x05owner\x12\x12\n" +
+	"\x04root\x18\x06 \x01(\bR\x04root\x12\x14\n" +
+	"\x05roles\x18\a \x03(\tR\x05roles\x127\n" +
+	"\vpermissions\x18\b \x03(\v2\x15.aweigh.v1.PermissionR\vpermissions\"L\n" +
 	"\x04User\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\bR\bpassword\x12\x14\n" +
@@ -8966,7 +9112,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xcf\x12\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\x8e\x13\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -9005,7 +9151,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\aBallots\x12\x19.aweigh.v1.BallotsRequest\x1a\x1a.aweigh.v1.BallotsResponse0\x01\x12=\n" +
 	"\x06Scopes\x12\x18.aweigh.v1.ScopesRequest\x1a\x19.aweigh.v1.ScopesResponse\x12:\n" +
 	"\x05Users\x12\x17.aweigh.v1.UsersRequest\x1a\x18.aweigh.v1.UsersResponse\x12O\n" +
-	"\fDisableUsers\x12\x1e.aweigh.v1.DisableUsersRequest\x1a\x1f.aweigh.v1.DisableUsersResponseB1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
+	"\fDisableUsers\x12\x1e.aweigh.v1.DisableUsersRequest\x1a\x1f.aweigh.v1.DisableUsersResponse\x12=\n" +
+	"\x06WhoAmI\x12\x18.aweigh.v1.WhoAmIRequest\x1a\x19.aweigh.v1.WhoAmIResponseB1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
 
 var (
 	file_aweigh_v1_aweigh_proto_rawDescOnce sync.Once
@@ -9020,7 +9167,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 101)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -9122,11 +9269,13 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*SignalsResponse)(nil),      // 97: aweigh.v1.SignalsResponse
 	(*UsersRequest)(nil),         // 98: aweigh.v1.UsersRequest
 	(*UsersResponse)(nil),        // 99: aweigh.v1.UsersResponse
-	(*User)(nil),                 // 100: aweigh.v1.User
-	(*Role)(nil),                 // 101: aweigh.v1.Role
-	(*Permission)(nil),           // 102: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 103: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 104: aweigh.v1.DisableUsersResponse
+	(*WhoAmIRequest)(nil),        // 100: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 101: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 102: aweigh.v1.User
+	(*Role)(nil),                 // 103: aweigh.v1.Role
+	(*Permission)(nil),           // 104: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 105: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 106: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -9221,90 +9370,94 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	64,  // 89: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
 	92,  // 90: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
 	4,   // 91: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	100, // 92: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	101, // 93: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	102, // 94: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	6,   // 95: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 96: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	7,   // 97: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 98: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 99: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 100: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 101: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 102: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 103: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	59,  // 104: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	62,  // 105: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	65,  // 106: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	67,  // 107: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	91,  // 108: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	94,  // 109: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	96,  // 110: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	26,  // 111: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 112: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 113: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	34,  // 114: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	41,  // 115: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	43,  // 116: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	45,  // 117: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	47,  // 118: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	51,  // 119: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	54,  // 120: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	56,  // 121: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	58,  // 122: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	69,  // 123: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	75,  // 124: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	75,  // 125: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	75,  // 126: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	78,  // 127: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	80,  // 128: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	84,  // 129: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	86,  // 130: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	88,  // 131: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	98,  // 132: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	103, // 133: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	8,   // 134: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 135: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 136: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 137: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 138: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 139: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 140: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	61,  // 141: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	64,  // 142: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	66,  // 143: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	68,  // 144: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	93,  // 145: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	95,  // 146: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	97,  // 147: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	28,  // 148: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 149: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	32,  // 150: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	37,  // 151: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	42,  // 152: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	44,  // 153: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	46,  // 154: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	50,  // 155: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	53,  // 156: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	55,  // 157: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	57,  // 158: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	57,  // 159: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	70,  // 160: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	76,  // 161: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	76,  // 162: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	77,  // 163: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	79,  // 164: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	81,  // 165: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	85,  // 166: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	87,  // 167: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	89,  // 168: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	99,  // 169: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	104, // 170: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	134, // [134:171] is the sub-list for method output_type
-	97,  // [97:134] is the sub-list for method input_type
-	97,  // [97:97] is the sub-list for extension type_name
-	97,  // [97:97] is the sub-list for extension extendee
-	0,   // [0:97] is the sub-list for field type_name
+	102, // 92: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	103, // 93: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 94: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	104, // 95: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	104, // 96: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	6,   // 97: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 98: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	7,   // 99: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 100: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 101: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 102: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 103: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 104: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 105: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	59,  // 106: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	62,  // 107: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	65,  // 108: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	67,  // 109: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	91,  // 110: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	94,  // 111: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	96,  // 112: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	26,  // 113: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 114: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 115: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	34,  // 116: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	41,  // 117: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	43,  // 118: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	45,  // 119: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	47,  // 120: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	51,  // 121: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	54,  // 122: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	56,  // 123: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	58,  // 124: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	69,  // 125: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	75,  // 126: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	75,  // 127: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	75,  // 128: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	78,  // 129: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	80,  // 130: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	84,  // 131: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	86,  // 132: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	88,  // 133: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	98,  // 134: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	105, // 135: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	100, // 136: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	8,   // 137: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 138: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 139: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 140: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 141: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 142: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 143: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	61,  // 144: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	64,  // 145: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	66,  // 146: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	68,  // 147: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	93,  // 148: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	95,  // 149: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	97,  // 150: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	28,  // 151: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 152: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	32,  // 153: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	37,  // 154: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	42,  // 155: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	44,  // 156: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	46,  // 157: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	50,  // 158: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	53,  // 159: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	55,  // 160: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	57,  // 161: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	57,  // 162: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	70,  // 163: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	76,  // 164: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	76,  // 165: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	77,  // 166: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	79,  // 167: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	81,  // 168: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	85,  // 169: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	87,  // 170: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	89,  // 171: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	99,  // 172: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	106, // 173: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	101, // 174: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	137, // [137:175] is the sub-list for method output_type
+	99,  // [99:137] is the sub-list for method input_type
+	99,  // [99:99] is the sub-list for extension type_name
+	99,  // [99:99] is the sub-list for extension extendee
+	0,   // [0:99] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -9331,7 +9484,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   101,
+			NumMessages:   103,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

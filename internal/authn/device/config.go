@@ -47,13 +47,22 @@ func (c Config) withDefaults() (Config, error) {
 		c.Scopes = []string{coreos.ScopeOpenID, coreos.ScopeOfflineAccess}
 	}
 	if c.Dir == "" {
-		dir, err := os.UserConfigDir()
+		dir, err := usualDir()
 		if err != nil {
-			return c, fmt.Errorf("device: %w", err)
+			return c, err
 		}
-		c.Dir = filepath.Join(dir, "aweigh", "tokens")
+		c.Dir = dir
 	}
 	return c, nil
+}
+
+// usualDir is the directory of the tokens' files by default.
+func usualDir() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("device: %w", err)
+	}
+	return filepath.Join(dir, "aweigh", "tokens"), nil
 }
 
 // session is an issuer whose endpoints are known.
@@ -90,7 +99,9 @@ func (s *session) token(t *oauth2.Token) (Token, error) {
 	if err != nil {
 		return Token{}, fmt.Errorf("device: the issuer returned an ID token that is not valid: %w", oidc.Brief(err))
 	}
-	return Token{Issuer: s.Issuer, Network: s.Network, ID: raw, Refresh: t.RefreshToken, Until: id.Expiry}, nil
+	return Token{
+		Issuer: s.Issuer, Network: s.Network, ID: raw, Refresh: t.RefreshToken, Until: id.Expiry, Client: s.Client, CA: s.CA,
+	}, nil
 }
 
 // problem is an error of an issuer's endpoint, without what the issuer's answer holds beside the code of the error.

@@ -25,6 +25,10 @@ type Token struct {
 	ID      string           `json:"id_token"` // a secret: it goes to nodes of the network, in the header Authorization
 	Refresh string           `json:"refresh_token,omitempty"`
 	Until   time.Time        `json:"until"` // the end of ID
+
+	// As in the Config of the login.
+	Client string `json:"client,omitempty"`
+	CA     string `json:"ca,omitempty"`
 }
 
 // String returns the issuer and the network.
@@ -92,6 +96,32 @@ func (c Config) load() (t Token, err error) {
 		return Token{}, fmt.Errorf("%w: %s is damaged, or of another network: log in again", ErrFile, f.Name())
 	}
 	return t, nil
+}
+
+// Logins returns what tokens are kept for: the settings with which Current finds each. Files that cannot be used are
+// left out.
+func Logins(dir string) (all []Config, err error) {
+	if dir == "" {
+		if dir, err = usualDir(); err != nil {
+			return nil, err
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		var t Token
+		if err != nil || json.Unmarshal(text, &t) != nil {
+			continue
+		}
+		c := Config{Network: t.Network, Issuer: t.Issuer, Client: t.Client, CA: t.CA, Dir: dir}
+		if c.path() == f {
+			all = append(all, c)
+		}
+	}
+	return all, nil
 }
 
 // Logout removes the token's file; it is no error if there is none. The issuer does not learn of it.

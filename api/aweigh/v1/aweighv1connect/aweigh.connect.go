@@ -110,6 +110,8 @@ const (
 	NodeUsersProcedure = "/aweigh.v1.Node/Users"
 	// NodeDisableUsersProcedure is the fully-qualified name of the Node's DisableUsers RPC.
 	NodeDisableUsersProcedure = "/aweigh.v1.Node/DisableUsers"
+	// NodeWhoAmIProcedure is the fully-qualified name of the Node's WhoAmI RPC.
+	NodeWhoAmIProcedure = "/aweigh.v1.Node/WhoAmI"
 )
 
 // NodeClient is a client for the aweigh.v1.Node service.
@@ -200,6 +202,8 @@ type NodeClient interface {
 	// DisableUsers lets everybody in again at etcd's port, as when the password of root is
 	// lost. It is taken from the node's own machine only.
 	DisableUsers(context.Context, *connect.Request[v1.DisableUsersRequest]) (*connect.Response[v1.DisableUsersResponse], error)
+	// WhoAmI returns the caller that the node has found, and its rights. Every client that is served gets an answer.
+	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 }
 
 // NewNodeClient constructs a client for the aweigh.v1.Node service. By default, it uses the Connect
@@ -435,6 +439,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("DisableUsers")),
 			connect.WithClientOptions(opts...),
 		),
+		whoAmI: connect.NewClient[v1.WhoAmIRequest, v1.WhoAmIResponse](
+			httpClient,
+			baseURL+NodeWhoAmIProcedure,
+			connect.WithSchema(nodeMethods.ByName("WhoAmI")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -477,6 +487,7 @@ type nodeClient struct {
 	scopes       *connect.Client[v1.ScopesRequest, v1.ScopesResponse]
 	users        *connect.Client[v1.UsersRequest, v1.UsersResponse]
 	disableUsers *connect.Client[v1.DisableUsersRequest, v1.DisableUsersResponse]
+	whoAmI       *connect.Client[v1.WhoAmIRequest, v1.WhoAmIResponse]
 }
 
 // Put calls aweigh.v1.Node.Put.
@@ -664,6 +675,11 @@ func (c *nodeClient) DisableUsers(ctx context.Context, req *connect.Request[v1.D
 	return c.disableUsers.CallUnary(ctx, req)
 }
 
+// WhoAmI calls aweigh.v1.Node.WhoAmI.
+func (c *nodeClient) WhoAmI(ctx context.Context, req *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error) {
+	return c.whoAmI.CallUnary(ctx, req)
+}
+
 // NodeHandler is an implementation of the aweigh.v1.Node service.
 type NodeHandler interface {
 	// Put sets one key. The answer comes when the change is final.
@@ -752,6 +768,8 @@ type NodeHandler interface {
 	// DisableUsers lets everybody in again at etcd's port, as when the password of root is
 	// lost. It is taken from the node's own machine only.
 	DisableUsers(context.Context, *connect.Request[v1.DisableUsersRequest]) (*connect.Response[v1.DisableUsersResponse], error)
+	// WhoAmI returns the caller that the node has found, and its rights. Every client that is served gets an answer.
+	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 }
 
 // NewNodeHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -983,6 +1001,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("DisableUsers")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeWhoAmIHandler := connect.NewUnaryHandler(
+		NodeWhoAmIProcedure,
+		svc.WhoAmI,
+		connect.WithSchema(nodeMethods.ByName("WhoAmI")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/aweigh.v1.Node/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodePutProcedure:
@@ -1059,6 +1083,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeUsersHandler.ServeHTTP(w, r)
 		case NodeDisableUsersProcedure:
 			nodeDisableUsersHandler.ServeHTTP(w, r)
+		case NodeWhoAmIProcedure:
+			nodeWhoAmIHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1214,4 +1240,8 @@ func (UnimplementedNodeHandler) Users(context.Context, *connect.Request[v1.Users
 
 func (UnimplementedNodeHandler) DisableUsers(context.Context, *connect.Request[v1.DisableUsersRequest]) (*connect.Response[v1.DisableUsersResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.DisableUsers is not implemented"))
+}
+
+func (UnimplementedNodeHandler) WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.WhoAmI is not implemented"))
 }
