@@ -37,8 +37,8 @@ func tokenOf(k *koanf.Koanf, addresses []string) (func(context.Context) (string,
 	case err != nil || len(all) == 0:
 		return nil, nil
 	case len(all) > 1:
-		return nil, fmt.Errorf("%w: there are logins at several issuers or for several networks: end one with \"aweigh logout\", "+
-			"or name the file of a token with --token-file", errUsage)
+		return nil, fmt.Errorf("%w: there are logins at several issuers or for several networks: end one with "+
+			"\"aweigh logout\", or name the file of a token with --token-file", errUsage)
 	}
 	l := &login{of: all[0]}
 	return l.current, nil
@@ -111,14 +111,16 @@ func (l *login) current(ctx context.Context) (string, error) {
 // loginFlags are the flags of a login, by which it is found again.
 func loginFlags(c *cobra.Command) func() (device.Config, error) {
 	issuer := c.Flags().String("issuer", "", "URL of the issuer of OpenID Connect, as nodes name it in oidc-issuers")
-	network := c.Flags().String("network", "", "identity of the network that the token is for, in hexadecimal (default: that of the\nnodes that run here)")
+	network := c.Flags().String("network", "", "identity of the network that the token is for, in hexadecimal (default:\n"+
+		"that of the nodes that run here)")
 	return func() (out device.Config, err error) {
 		out.Issuer = *issuer
 		text := *network
 		if text == "" {
 			found, err := running.Find()
 			if err != nil {
-				return out, fmt.Errorf("%w: no network runs here: name one with --network, as \"aweigh status\" prints it", errUsage)
+				return out, fmt.Errorf("%w: no network runs here: name one with --network, as \"aweigh status\" prints it",
+					errUsage)
 			}
 			text = found.Network
 		}
@@ -138,7 +140,8 @@ func (a *app) login() *cobra.Command {
 		Example: "  aweigh login --issuer https://issuer.example --network 4f1c…\n  aweigh whoami --api https://node.example:7177",
 	}
 	of := loginFlags(c)
-	id := c.Flags().String("client-id", "", "by which the issuer knows the program, and nodes its tokens, as their audience\n(default: the network's identity)")
+	id := c.Flags().String("client-id", "", "by which the issuer knows the program, and nodes its tokens, as their\n"+
+		"audience (default: the network's identity)")
 	ca := c.Flags().String("issuer-ca", "", "PEM file of the issuers of its server's certificate (default: the system's)")
 	_ = c.MarkFlagRequired("issuer")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -151,7 +154,8 @@ func (a *app) login() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.out, "logged in at %s for network %s; the token ends at %s\n", t.Issuer, t.Network.Short(), t.Until.Format(time.RFC3339))
+		_, err = fmt.Fprintf(a.out, "logged in at %s for network %s; the token ends at %s\n",
+			t.Issuer, t.Network.Short(), t.Until.Format(time.RFC3339))
 		return err
 	}
 	return c

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -25,6 +26,7 @@ type Node interface {
 type Guard struct {
 	node     Node
 	identity votes.PrivateKey
+	self     aweigh.Hash // the identity's
 	tokens   tokens
 
 	mu      sync.Mutex
@@ -38,7 +40,9 @@ type Guard struct {
 }
 
 // NewGuard returns the guard of a node with an identity, which signs tokens.
-func NewGuard(n Node, identity votes.PrivateKey) *Guard { return &Guard{node: n, identity: identity} }
+func NewGuard(n Node, identity votes.PrivateKey) *Guard {
+	return &Guard{node: n, identity: identity, self: identity.Public().ID()}
+}
 
 // Revision returns the revision of the users and roles as this node knows them, 0 if there were never any.
 func (g *Guard) Revision() int64 { return g.node.Root().LastHead().Access }

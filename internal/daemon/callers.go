@@ -62,7 +62,8 @@ func issuersOf(s home.Settings) ([]oidc.Issuer, error) {
 func (c *callers) report(x oidc.Status) {
 	switch {
 	case x.Failed == 1:
-		c.log.Warn("the keys of an issuer of tokens cannot be fetched; those known stay in use", "issuer", x.Issuer, "error", x.Err)
+		c.log.Warn("the keys of an issuer of tokens cannot be fetched; those known stay in use",
+			"issuer", x.Issuer, "error", x.Err)
 	case x.Err == nil:
 		c.log.Debug("the keys of an issuer of tokens were fetched", "issuer", x.Issuer, "keys", x.Keys)
 	}

@@ -39,7 +39,7 @@ import (
 
 // running is daemons of one network in this process.
 type running struct {
-	t    *testing.T
+	t    testing.TB
 	dirs []home.Dir
 	set  []home.Settings
 	on   []*Daemon // nil where stopped
@@ -93,7 +93,7 @@ func (l *lines) clear() {
 	l.text.Reset()
 }
 
-func newRunning(t *testing.T, size int) *running {
+func newRunning(t testing.TB, size int) *running {
 	t.Helper()
 	r := &running{t: t, on: make([]*Daemon, size), stop: make([]func(), size)}
 	var founders []machine.Founder

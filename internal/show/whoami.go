@@ -30,7 +30,10 @@ func (p Printer) WhoAmI(r *aweighv1.WhoAmIResponse) error {
 			Root        bool             `json:"root"`
 			Roles       []string         `json:"roles"`
 			Permissions []permissionJSON `json:"permissions"`
-		}{headerJSON(r.Header), r.Identity, knownBy[kind], r.Owner, r.Enabled, r.User, r.Root, append([]string{}, r.Roles...), []permissionJSON{}}
+		}{
+			headerJSON(r.Header), r.Identity, knownBy[kind], r.Owner, r.Enabled, r.User, r.Root,
+			append([]string{}, r.Roles...), []permissionJSON{},
+		}
 		for _, g := range r.Permissions {
 			out.Permissions = append(out.Permissions, permissionJSON{may(g), rangeText(g.Key, g.RangeEnd)})
 		}
