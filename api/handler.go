@@ -49,6 +49,7 @@ type Part interface {
 	Trusting
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
+	Tail(ctx context.Context, t node.Tail, deliver func(node.TailPage) error) error
 	Overview() node.Overview
 	Authors() []scope.Author
 	LostBelow() [][]byte

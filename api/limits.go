@@ -54,7 +54,8 @@ func (l *limits) limited(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count, most := &l.calls, int64(maxCalls)
 		switch r.URL.Path {
-		case aweighv1connect.NodeWatchProcedure, aweighv1connect.NodeWatchMotionProcedure:
+		case aweighv1connect.NodeWatchProcedure, aweighv1connect.NodeWatchMotionProcedure,
+			aweighv1connect.NodeTailProcedure:
 			count, most = &l.watches, maxWatches
 		}
 		defer count.Add(-1)

@@ -54,6 +54,7 @@ var rights = map[string]right{
 	aweighv1connect.NodeSignalsProcedure: {may: reading[*aweighv1.SignalsRequest]},
 	aweighv1connect.NodeHistoryProcedure: {may: readingKey[*aweighv1.HistoryRequest], reads: true, shows: entriesShown},
 	aweighv1connect.NodeProveProcedure:   {may: readingKey[*aweighv1.ProveRequest], reads: true},
+	aweighv1connect.NodeTailProcedure:    {may: tailing},
 	aweighv1connect.NodeBackupProcedure:  {may: ruling},
 
 	// About the network, and not its keys.
@@ -110,6 +111,15 @@ func reading[M interface {
 }](_ context.Context, _ *auth.Guard, r *auth.Rights, request any) error {
 	m := request.(M)
 	return r.MayRead(m.GetKey(), m.GetRangeEnd())
+}
+
+// tailing is for entries of the history, which name keys: of the keys that begin with a prefix, or of all.
+func tailing(_ context.Context, _ *auth.Guard, r *auth.Rights, request any) error {
+	prefix := request.(*aweighv1.TailRequest).Prefix
+	if len(prefix) == 0 {
+		return r.MayRead([]byte{0}, []byte{0})
+	}
+	return r.MayRead(prefix, scope.PrefixEnd(prefix))
 }
 
 // readingKey is for requests that read one key.

@@ -1,6 +1,9 @@
 package lineage
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Class states what an entry records. The numbers stand in encodings and never
 // change their meaning.
@@ -60,6 +63,12 @@ func (c Class) Shows() bool {
 // Clears reports whether after an entry of the class its key names nothing any
 // more: Prior is the digest of the object that it named.
 func (c Class) Clears() bool { return c == Delete || c == AliasUnbind || c == HandedOver }
+
+// ParseClass reads what String writes of a valid class.
+func ParseClass(text string) (Class, bool) {
+	i := slices.Index(classNames[:], text)
+	return Class(max(i, 0)), i >= 0 && text != ""
+}
 
 // String is the class in lower case, words joined by hyphens.
 func (c Class) String() string {

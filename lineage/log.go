@@ -122,15 +122,7 @@ func (l *Log) Root() (aweigh.Hash, error) {
 	if err := l.load(); err != nil {
 		return aweigh.Hash{}, err
 	}
-	if l.size == 0 {
-		return emptyRoot, nil
-	}
-	top := len(l.frontier) - 1
-	h := l.frontier[top]
-	for i := top - 1; i >= 0; i-- {
-		h = tlog.NodeHash(l.frontier[i], h)
-	}
-	return aweigh.Hash(h), nil
+	return rootOf(l.frontier), nil
 }
 
 // emptyRoot is the root of the log without entries.

@@ -32,6 +32,7 @@ type session struct {
 	told    io.Writer // standard error
 	timeout time.Duration
 	chosen  bool            // output was given on the command line
+	form    string          // of the output, for a command with forms of its own
 	bounded bool            // timeout was given on the command line: it is for following a motion, too
 	until   context.Context // ends when the command is to end
 	network string          // as known on this machine; empty if it is not
@@ -39,6 +40,9 @@ type session struct {
 	in      string         // the scope that the command is about, as it was given; empty for the root's
 	all     *client.Client // of all scopes, where Client is that of one
 }
+
+// ownForms is the annotation of a command whose output has forms of its own: their names, the default first.
+const ownForms = "forms"
 
 // asking makes a command that talks to a node. Its settings also come from the
 // environment and from client.yaml in the user's configuration directory.
@@ -51,11 +55,14 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 	if valued {
 		outputs, outputHelp = append(outputs, "value", "raw"), "table, json, or values alone: value, with a line break after each, or raw, as they are"
 	}
-	settings.StringP("output", "o", "table", outputHelp)
+	if own := strings.Fields(c.Annotations[ownForms]); len(own) > 0 {
+		outputs, outputHelp = own, strings.Join(own[:len(own)-1], ", ")+" or "+own[len(own)-1]
+	}
+	settings.StringP("output", "o", outputs[0], outputHelp)
 	c.Flags().AddFlagSet(settings)
 	choices(c, "output", outputs...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := a.session(settings, valued)
+		s, err := a.session(settings, valued, strings.Fields(cmd.Annotations[ownForms])...)
 		if err != nil {
 			return err
 		}
@@ -91,8 +98,8 @@ func (a *app) askingOfMotions(c *cobra.Command, do func(ctx context.Context, s *
 
 // session collects the connection and settings of a client command. valued reports
 // whether it can show values alone; a general setting to do so has no effect on a
-// command that cannot.
-func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
+// command that cannot, nor on one whose output has forms of its own.
+func (a *app) session(settings *pflag.FlagSet, valued bool, forms ...string) (*session, error) {
 	file, err := clientFile()
 	if err != nil {
 		return nil, err
@@ -105,6 +112,16 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	if show.Format(output).OfValues() && !valued && !settings.Changed("output") {
 		output = string(show.Table)
 	}
+	form := ""
+	if len(forms) > 0 {
+		if form = output; !settings.Changed("output") {
+			form = forms[0]
+		}
+		if !slices.Contains(forms, form) {
+			return nil, fmt.Errorf("%w: the output is %s, not %q", errUsage, settings.Lookup("output").Usage, form)
+		}
+		output = string(show.Table)
+	}
 	format, err := formatOf(output, valued)
 	if err != nil {
 		return nil, ofVariable(settings, "output", err)
@@ -114,7 +131,7 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	}
 	s := &session{
 		Printer: show.Printer{Out: a.out, Format: format, Whole: !isTerminal(a.out)}, told: a.err, timeout: k.Duration("timeout"),
-		chosen: settings.Changed("output"), bounded: settings.Changed("timeout"),
+		form: form, chosen: settings.Changed("output"), bounded: settings.Changed("timeout"),
 	}
 	addresses := k.Strings("api")
 	if len(addresses) == 0 {

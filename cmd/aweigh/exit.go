@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh/alias"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/audit"
 	"github.com/aweigh/aweigh/internal/backup"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/daemon"
@@ -56,8 +57,8 @@ const exitHelp = `Exit codes:
      or it would change nothing: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
-  7  a proof, a ballot, a token, a replay, a backup, a store or the file of "checkpoint --since"
-     does not hold, or is not one
+  7  a proof, a trail, a ballot, a token, a replay, a backup, a store or the file of
+     "checkpoint --since" does not hold, or is not one
   8  the node's disk failed, or its store is damaged
   9  "doctor" found a failing check
   10 ordered, and it waits for approval as a motion: nothing changed yet
@@ -124,6 +125,7 @@ var codes = []struct {
 	{socket.ErrLong, exitUsage},
 	{policytext.ErrSyntax, exitUsage},
 	{scope.ErrProof, exitUnverified},
+	{audit.ErrTrail, exitUnverified},
 	{votes.ErrMalformed, exitUnverified},
 	{votes.ErrForged, exitUnverified},
 	{votes.ErrStranger, exitUnverified},

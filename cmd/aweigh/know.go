@@ -122,14 +122,20 @@ func (a *app) why() *cobra.Command {
 
 func (a *app) verify() *cobra.Command {
 	c := &cobra.Command{
-		Use: "verify FILE", Short: "Verify a proof offline", Args: cobra.ExactArgs(1),
+		Use: "verify [FILE]", Short: "Verify a proof or a trail offline", Args: cobra.MaximumNArgs(1),
 		Long: "Verifies a proof that --proof of \"aweigh why\", \"resolve\" or \"trust explain\" wrote,\n" +
 			"without any network, across all epochs since the genesis. Give the network's identity\n" +
 			"from a source that you trust: without it, the proof is only valid in the\n" +
 			"network that it names. For the newest roster see \"aweigh trust verify\".\n\n" +
-			"FILE may be -, standard input.",
-		Example: "  aweigh verify greeting.proof --network 3f1a…\n  aweigh verify greeting.proof --network 3f1a… --trusted 12:9c56…",
+			"FILE may be -, standard input.\n\n" +
+			"With --audit, it verifies a trail that \"aweigh audit tail\" wrote: that each line has the hash of\n" +
+			"its entry, that none between the first and the last was changed, added, removed or moved, and\n" +
+			"that a final head holds them all. It names the first line that is wrong.",
+		Example: "  aweigh verify greeting.proof --network 3f1a…\n  aweigh verify greeting.proof --network 3f1a… --trusted 12:9c56…\n" +
+			"  aweigh verify --audit trail.jsonl --network 3f1a… --checkpoint head.note",
 	}
+	var trail trailFlags
+	trail.add(c)
 	network := c.Flags().String("network", "", "identity of the network, 64 hexadecimal digits")
 	a.trustingFlags(c)
 	output := outputFlag(c)
@@ -143,6 +149,12 @@ func (a *app) verify() *cobra.Command {
 			if _, err := networkOf(*network); err != nil {
 				return err
 			}
+		}
+		if done, err := trail.chosen(args); done || err != nil {
+			if err != nil {
+				return err
+			}
+			return a.verifyTrail(show.Printer{Out: a.out, Format: format}, &trail, *network, pinned)
 		}
 		raw, err := a.read(args[0], scope.MaxProofBytes)
 		if err != nil {

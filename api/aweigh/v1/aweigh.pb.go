@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58, 0}
 }
 
 // Header says what an answer was read at.
@@ -2215,6 +2215,236 @@ func (x *HistoryResponse) GetMore() bool {
 	return false
 }
 
+type TailRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SinceRevision int64                  `protobuf:"varint,1,opt,name=since_revision,json=sinceRevision,proto3" json:"since_revision,omitempty"` // begin with the first entry of this revision, or of a later one; 0: with since_index
+	SinceIndex    int64                  `protobuf:"varint,2,opt,name=since_index,json=sinceIndex,proto3" json:"since_index,omitempty"`          // begin with this entry
+	Prefix        []byte                 `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"`                                     // only entries with such keys; of the others, only what hashes need
+	Follow        bool                   `protobuf:"varint,4,opt,name=follow,proto3" json:"follow,omitempty"`                                    // go on with what becomes final later
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TailRequest) Reset() {
+	*x = TailRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TailRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TailRequest) ProtoMessage() {}
+
+func (x *TailRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
+func (*TailRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *TailRequest) GetSinceRevision() int64 {
+	if x != nil {
+		return x.SinceRevision
+	}
+	return 0
+}
+
+func (x *TailRequest) GetSinceIndex() int64 {
+	if x != nil {
+		return x.SinceIndex
+	}
+	return 0
+}
+
+func (x *TailRequest) GetPrefix() []byte {
+	if x != nil {
+		return x.Prefix
+	}
+	return nil
+}
+
+func (x *TailRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+// TailResponse is one page.
+type TailResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Items         []*TailItem            `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"` // without gaps between their indexes
+	Next          int64                  `protobuf:"varint,3,opt,name=next,proto3" json:"next,omitempty"`  // index of the entry after them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TailResponse) Reset() {
+	*x = TailResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TailResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TailResponse) ProtoMessage() {}
+
+func (x *TailResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
+func (*TailResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *TailResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *TailResponse) GetItems() []*TailItem {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+func (x *TailResponse) GetNext() int64 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
+// TailItem is an entry, or a run of entries that are not shown.
+type TailItem struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         int64                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`                            // of the entry, or of the first of the run
+	Entry         []byte                 `protobuf:"bytes,2,opt,name=entry,proto3" json:"entry,omitempty"`                             // canonical CBOR of a lineage.Entry; empty: a run
+	Block         []byte                 `protobuf:"bytes,3,opt,name=block,proto3" json:"block,omitempty"`                             // in which the entry stands
+	TimeNs        int64                  `protobuf:"varint,4,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`            // of the block
+	AuthorName    string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // under the policy and the roster that the entry names, where known
+	Finality      []byte                 `protobuf:"bytes,6,opt,name=finality,proto3" json:"finality,omitempty"`                       // canonical CBOR of a scope.Finality of the block, if the entry before is of another, and the node has it
+	To            int64                  `protobuf:"varint,7,opt,name=to,proto3" json:"to,omitempty"`                                  // of a run: the index after its last entry
+	Hashes        [][]byte               `protobuf:"bytes,8,rep,name=hashes,proto3" json:"hashes,omitempty"`                           // of a run: the roots of the subtrees that hold it (lineage.Log.Cover)
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TailItem) Reset() {
+	*x = TailItem{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TailItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TailItem) ProtoMessage() {}
+
+func (x *TailItem) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TailItem.ProtoReflect.Descriptor instead.
+func (*TailItem) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TailItem) GetIndex() int64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *TailItem) GetEntry() []byte {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+func (x *TailItem) GetBlock() []byte {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
+func (x *TailItem) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *TailItem) GetAuthorName() string {
+	if x != nil {
+		return x.AuthorName
+	}
+	return ""
+}
+
+func (x *TailItem) GetFinality() []byte {
+	if x != nil {
+		return x.Finality
+	}
+	return nil
+}
+
+func (x *TailItem) GetTo() int64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *TailItem) GetHashes() [][]byte {
+	if x != nil {
+		return x.Hashes
+	}
+	return nil
+}
+
 type ProveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -2224,7 +2454,7 @@ type ProveRequest struct {
 
 func (x *ProveRequest) Reset() {
 	*x = ProveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2236,7 +2466,7 @@ func (x *ProveRequest) String() string {
 func (*ProveRequest) ProtoMessage() {}
 
 func (x *ProveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2249,7 +2479,7 @@ func (x *ProveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveRequest.ProtoReflect.Descriptor instead.
 func (*ProveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ProveRequest) GetKey() []byte {
@@ -2269,7 +2499,7 @@ type ProveResponse struct {
 
 func (x *ProveResponse) Reset() {
 	*x = ProveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2511,7 @@ func (x *ProveResponse) String() string {
 func (*ProveResponse) ProtoMessage() {}
 
 func (x *ProveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2524,7 @@ func (x *ProveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveResponse.ProtoReflect.Descriptor instead.
 func (*ProveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ProveResponse) GetHeader() *Header {
@@ -2321,7 +2551,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2563,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2576,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CheckpointRequest) GetOld() int64 {
@@ -2375,7 +2605,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2617,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2630,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CheckpointResponse) GetHeader() *Header {
@@ -2443,7 +2673,7 @@ type Cosignature struct {
 
 func (x *Cosignature) Reset() {
 	*x = Cosignature{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2685,7 @@ func (x *Cosignature) String() string {
 func (*Cosignature) ProtoMessage() {}
 
 func (x *Cosignature) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2698,7 @@ func (x *Cosignature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cosignature.ProtoReflect.Descriptor instead.
 func (*Cosignature) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Cosignature) GetAnchor() []byte {
@@ -2500,7 +2730,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2742,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2755,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 type Anchor struct {
@@ -2549,7 +2779,7 @@ type Anchor struct {
 
 func (x *Anchor) Reset() {
 	*x = Anchor{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2561,7 +2791,7 @@ func (x *Anchor) String() string {
 func (*Anchor) ProtoMessage() {}
 
 func (x *Anchor) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2574,7 +2804,7 @@ func (x *Anchor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Anchor.ProtoReflect.Descriptor instead.
 func (*Anchor) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Anchor) GetId() []byte {
@@ -2658,7 +2888,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2900,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2913,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Peer) GetId() string {
@@ -2755,7 +2985,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +2997,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +3010,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StatusResponse) GetHeader() *Header {
@@ -3075,7 +3305,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3087,7 +3317,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3100,7 +3330,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Pin) GetRoster() string {
@@ -3138,7 +3368,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3150,7 +3380,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3163,7 +3393,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Snapshot) GetHeight() uint64 {
@@ -3231,7 +3461,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3473,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3486,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Problem) GetReason() string {
@@ -3295,7 +3525,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3307,7 +3537,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3320,7 +3550,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
 type InviteResponse struct {
@@ -3332,7 +3562,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3344,7 +3574,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3357,7 +3587,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -3375,7 +3605,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3387,7 +3617,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3400,7 +3630,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
 }
 
 type GenesisResponse struct {
@@ -3412,7 +3642,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3424,7 +3654,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3437,7 +3667,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -3455,7 +3685,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3467,7 +3697,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3480,7 +3710,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -3497,7 +3727,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3509,7 +3739,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3522,7 +3752,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -3570,7 +3800,7 @@ type TrustRequest struct {
 
 func (x *TrustRequest) Reset() {
 	*x = TrustRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3582,7 +3812,7 @@ func (x *TrustRequest) String() string {
 func (*TrustRequest) ProtoMessage() {}
 
 func (x *TrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3595,7 +3825,7 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *TrustRequest) GetPolicy() []byte {
@@ -3636,7 +3866,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3648,7 +3878,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3661,7 +3891,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Standing) GetId() []byte {
@@ -3798,7 +4028,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +4040,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +4053,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Proposal) GetId() []byte {
@@ -3996,7 +4226,7 @@ type TrustResponse struct {
 
 func (x *TrustResponse) Reset() {
 	*x = TrustResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4008,7 +4238,7 @@ func (x *TrustResponse) String() string {
 func (*TrustResponse) ProtoMessage() {}
 
 func (x *TrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4021,7 +4251,7 @@ func (x *TrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
 func (*TrustResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TrustResponse) GetHeader() *Header {
@@ -4188,7 +4418,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4200,7 +4430,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4213,7 +4443,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -4248,7 +4478,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4260,7 +4490,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4273,7 +4503,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -4351,7 +4581,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4363,7 +4593,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4376,7 +4606,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -4417,7 +4647,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4429,7 +4659,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4442,7 +4672,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -4470,7 +4700,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4482,7 +4712,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4495,7 +4725,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -4529,7 +4759,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4541,7 +4771,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4554,7 +4784,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -4583,7 +4813,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4595,7 +4825,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4608,7 +4838,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -4650,7 +4880,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4662,7 +4892,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4675,7 +4905,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -4717,7 +4947,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4729,7 +4959,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4742,7 +4972,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -4806,7 +5036,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4818,7 +5048,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4831,7 +5061,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Place) GetKey() []byte {
@@ -4868,7 +5098,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4880,7 +5110,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4893,7 +5123,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -4928,7 +5158,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4940,7 +5170,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4953,7 +5183,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -4990,7 +5220,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5002,7 +5232,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5015,7 +5245,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -5063,7 +5293,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5075,7 +5305,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5088,7 +5318,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -5165,7 +5395,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5177,7 +5407,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5190,7 +5420,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -5229,7 +5459,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5241,7 +5471,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5254,7 +5484,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -5319,7 +5549,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5331,7 +5561,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5344,7 +5574,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -5386,7 +5616,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5398,7 +5628,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5411,7 +5641,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -5445,7 +5675,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5457,7 +5687,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5470,7 +5700,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -5497,7 +5727,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5509,7 +5739,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5522,7 +5752,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -5581,7 +5811,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5593,7 +5823,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5606,7 +5836,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Motion) GetId() []byte {
@@ -5855,7 +6085,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5867,7 +6097,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5880,7 +6110,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Voter) GetId() []byte {
@@ -5942,7 +6172,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5954,7 +6184,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5967,7 +6197,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -6048,7 +6278,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6060,7 +6290,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6073,7 +6303,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -6177,7 +6407,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6189,7 +6419,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6202,7 +6432,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -6229,7 +6459,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6241,7 +6471,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6254,7 +6484,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -6281,7 +6511,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6293,7 +6523,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6306,7 +6536,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -6334,7 +6564,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6346,7 +6576,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6359,7 +6589,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -6395,7 +6625,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6407,7 +6637,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6420,7 +6650,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -6460,7 +6690,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6472,7 +6702,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6485,7 +6715,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -6510,7 +6740,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6522,7 +6752,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6535,7 +6765,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -6602,7 +6832,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6614,7 +6844,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6627,7 +6857,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -6685,7 +6915,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6697,7 +6927,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6710,7 +6940,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -6758,7 +6988,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6770,7 +7000,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6783,7 +7013,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -6809,7 +7039,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6821,7 +7051,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6834,7 +7064,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -6854,7 +7084,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6866,7 +7096,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6879,7 +7109,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -6906,7 +7136,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6918,7 +7148,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6931,7 +7161,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -6957,7 +7187,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6969,7 +7199,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6982,7 +7212,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -7002,7 +7232,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7014,7 +7244,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7027,7 +7257,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -7078,7 +7308,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7090,7 +7320,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7103,7 +7333,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Scope) GetId() []byte {
@@ -7299,7 +7529,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7311,7 +7541,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7324,7 +7554,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -7400,7 +7630,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7412,7 +7642,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7425,7 +7655,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Said) GetScope() []byte {
@@ -7498,7 +7728,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7510,7 +7740,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7523,7 +7753,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -7584,7 +7814,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7596,7 +7826,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7609,7 +7839,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -7664,7 +7894,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7676,7 +7906,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7689,7 +7919,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -7716,7 +7946,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7728,7 +7958,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7741,7 +7971,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -7775,7 +8005,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7787,7 +8017,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7800,7 +8030,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -7875,7 +8105,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7887,7 +8117,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7900,7 +8130,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -7923,7 +8153,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7935,7 +8165,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7948,7 +8178,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -7994,7 +8224,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8006,7 +8236,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8019,7 +8249,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 type WhoAmIResponse struct {
@@ -8038,7 +8268,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8050,7 +8280,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8063,7 +8293,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -8134,7 +8364,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8146,7 +8376,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8159,7 +8389,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *User) GetName() string {
@@ -8194,7 +8424,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8206,7 +8436,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8219,7 +8449,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Role) GetName() string {
@@ -8249,7 +8479,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8261,7 +8491,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8274,7 +8504,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Permission) GetRead() bool {
@@ -8314,7 +8544,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8326,7 +8556,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8339,7 +8569,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -8358,7 +8588,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8370,7 +8600,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8383,7 +8613,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -8570,7 +8800,27 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x0fHistoryResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12*\n" +
 	"\aentries\x18\x02 \x03(\v2\x10.aweigh.v1.EntryR\aentries\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\" \n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\x85\x01\n" +
+	"\vTailRequest\x12%\n" +
+	"\x0esince_revision\x18\x01 \x01(\x03R\rsinceRevision\x12\x1f\n" +
+	"\vsince_index\x18\x02 \x01(\x03R\n" +
+	"sinceIndex\x12\x16\n" +
+	"\x06prefix\x18\x03 \x01(\fR\x06prefix\x12\x16\n" +
+	"\x06follow\x18\x04 \x01(\bR\x06follow\"x\n" +
+	"\fTailResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12)\n" +
+	"\x05items\x18\x02 \x03(\v2\x13.aweigh.v1.TailItemR\x05items\x12\x12\n" +
+	"\x04next\x18\x03 \x01(\x03R\x04next\"\xca\x01\n" +
+	"\bTailItem\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x14\n" +
+	"\x05entry\x18\x02 \x01(\fR\x05entry\x12\x14\n" +
+	"\x05block\x18\x03 \x01(\fR\x05block\x12\x17\n" +
+	"\atime_ns\x18\x04 \x01(\x03R\x06timeNs\x12\x1f\n" +
+	"\vauthor_name\x18\x05 \x01(\tR\n" +
+	"authorName\x12\x1a\n" +
+	"\bfinality\x18\x06 \x01(\fR\bfinality\x12\x0e\n" +
+	"\x02to\x18\a \x01(\x03R\x02to\x12\x16\n" +
+	"\x06hashes\x18\b \x03(\fR\x06hashes\" \n" +
 	"\fProveRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\"P\n" +
 	"\rProveResponse\x12)\n" +
@@ -9112,7 +9362,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\x8e\x13\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\xc9\x13\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -9129,7 +9379,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05Judge\x12\x17.aweigh.v1.JudgeRequest\x1a\x18.aweigh.v1.JudgeResponse\x12B\n" +
 	"\aSignals\x12\x19.aweigh.v1.SignalsRequest\x1a\x1a.aweigh.v1.SignalsResponse0\x01\x12@\n" +
 	"\aHistory\x12\x19.aweigh.v1.HistoryRequest\x1a\x1a.aweigh.v1.HistoryResponse\x12:\n" +
-	"\x05Prove\x12\x17.aweigh.v1.ProveRequest\x1a\x18.aweigh.v1.ProveResponse\x12I\n" +
+	"\x05Prove\x12\x17.aweigh.v1.ProveRequest\x1a\x18.aweigh.v1.ProveResponse\x129\n" +
+	"\x04Tail\x12\x16.aweigh.v1.TailRequest\x1a\x17.aweigh.v1.TailResponse0\x01\x12I\n" +
 	"\n" +
 	"Checkpoint\x12\x1c.aweigh.v1.CheckpointRequest\x1a\x1d.aweigh.v1.CheckpointResponse\x12=\n" +
 	"\x06Status\x12\x18.aweigh.v1.StatusRequest\x1a\x19.aweigh.v1.StatusResponse\x12=\n" +
@@ -9167,7 +9418,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -9198,84 +9449,87 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*HistoryRequest)(nil),       // 26: aweigh.v1.HistoryRequest
 	(*Entry)(nil),                // 27: aweigh.v1.Entry
 	(*HistoryResponse)(nil),      // 28: aweigh.v1.HistoryResponse
-	(*ProveRequest)(nil),         // 29: aweigh.v1.ProveRequest
-	(*ProveResponse)(nil),        // 30: aweigh.v1.ProveResponse
-	(*CheckpointRequest)(nil),    // 31: aweigh.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),   // 32: aweigh.v1.CheckpointResponse
-	(*Cosignature)(nil),          // 33: aweigh.v1.Cosignature
-	(*StatusRequest)(nil),        // 34: aweigh.v1.StatusRequest
-	(*Anchor)(nil),               // 35: aweigh.v1.Anchor
-	(*Peer)(nil),                 // 36: aweigh.v1.Peer
-	(*StatusResponse)(nil),       // 37: aweigh.v1.StatusResponse
-	(*Pin)(nil),                  // 38: aweigh.v1.Pin
-	(*Snapshot)(nil),             // 39: aweigh.v1.Snapshot
-	(*Problem)(nil),              // 40: aweigh.v1.Problem
-	(*InviteRequest)(nil),        // 41: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),       // 42: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),       // 43: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),      // 44: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),        // 45: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),       // 46: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),         // 47: aweigh.v1.TrustRequest
-	(*Standing)(nil),             // 48: aweigh.v1.Standing
-	(*Proposal)(nil),             // 49: aweigh.v1.Proposal
-	(*TrustResponse)(nil),        // 50: aweigh.v1.TrustResponse
-	(*ExplainRequest)(nil),       // 51: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 52: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 53: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 54: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 55: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 56: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 57: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 58: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 59: aweigh.v1.NameRequest
-	(*Place)(nil),                // 60: aweigh.v1.Place
-	(*NameResponse)(nil),         // 61: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 62: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 63: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 64: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 65: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 66: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 67: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 68: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 69: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 70: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 71: aweigh.v1.Motion
-	(*Voter)(nil),                // 72: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 73: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 74: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 75: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 76: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 77: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 78: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 79: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 80: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 81: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 82: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 83: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 84: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 85: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 86: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 87: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 88: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 89: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 90: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 91: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 92: aweigh.v1.Said
-	(*ActResponse)(nil),          // 93: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 94: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 95: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 96: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 97: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 98: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 99: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 100: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 101: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 102: aweigh.v1.User
-	(*Role)(nil),                 // 103: aweigh.v1.Role
-	(*Permission)(nil),           // 104: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 105: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 106: aweigh.v1.DisableUsersResponse
+	(*TailRequest)(nil),          // 29: aweigh.v1.TailRequest
+	(*TailResponse)(nil),         // 30: aweigh.v1.TailResponse
+	(*TailItem)(nil),             // 31: aweigh.v1.TailItem
+	(*ProveRequest)(nil),         // 32: aweigh.v1.ProveRequest
+	(*ProveResponse)(nil),        // 33: aweigh.v1.ProveResponse
+	(*CheckpointRequest)(nil),    // 34: aweigh.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),   // 35: aweigh.v1.CheckpointResponse
+	(*Cosignature)(nil),          // 36: aweigh.v1.Cosignature
+	(*StatusRequest)(nil),        // 37: aweigh.v1.StatusRequest
+	(*Anchor)(nil),               // 38: aweigh.v1.Anchor
+	(*Peer)(nil),                 // 39: aweigh.v1.Peer
+	(*StatusResponse)(nil),       // 40: aweigh.v1.StatusResponse
+	(*Pin)(nil),                  // 41: aweigh.v1.Pin
+	(*Snapshot)(nil),             // 42: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 43: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 44: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 45: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 46: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 47: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 48: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 49: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 50: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 51: aweigh.v1.Standing
+	(*Proposal)(nil),             // 52: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 53: aweigh.v1.TrustResponse
+	(*ExplainRequest)(nil),       // 54: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 55: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 56: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 57: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 58: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 59: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 60: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 61: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 62: aweigh.v1.NameRequest
+	(*Place)(nil),                // 63: aweigh.v1.Place
+	(*NameResponse)(nil),         // 64: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 65: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 66: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 67: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 68: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 69: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 70: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 71: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 72: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 73: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 74: aweigh.v1.Motion
+	(*Voter)(nil),                // 75: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 76: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 77: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 78: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 79: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 80: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 81: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 82: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 83: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 84: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 85: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 86: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 87: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 88: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 89: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 90: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 91: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 92: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 93: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 94: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 95: aweigh.v1.Said
+	(*ActResponse)(nil),          // 96: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 97: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 98: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 99: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 100: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 101: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 102: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 103: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 104: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 105: aweigh.v1.User
+	(*Role)(nil),                 // 106: aweigh.v1.Role
+	(*Permission)(nil),           // 107: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 108: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 109: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -9314,150 +9568,154 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	24,  // 33: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
 	4,   // 34: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
 	27,  // 35: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 36: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
-	4,   // 37: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
-	33,  // 38: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
-	4,   // 39: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
-	35,  // 40: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
-	36,  // 41: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	39,  // 42: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
-	38,  // 43: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
-	4,   // 44: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	4,   // 45: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	48,  // 46: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	49,  // 47: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	4,   // 48: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	52,  // 49: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 50: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	6,   // 51: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 52: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	49,  // 53: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	6,   // 54: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 55: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	60,  // 56: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	6,   // 57: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 58: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 59: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	5,   // 60: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	60,  // 61: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	63,  // 62: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 63: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	60,  // 64: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	27,  // 65: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 66: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	63,  // 67: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 68: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	71,  // 69: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	72,  // 70: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	74,  // 71: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	73,  // 72: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	5,   // 73: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	5,   // 74: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	4,   // 75: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	71,  // 76: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 77: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 78: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	71,  // 79: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 80: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	83,  // 81: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	82,  // 82: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	6,   // 83: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 84: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 85: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	90,  // 86: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	6,   // 87: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 88: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	64,  // 89: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	92,  // 90: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 91: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	102, // 92: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	103, // 93: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 94: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	104, // 95: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	104, // 96: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	6,   // 97: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 98: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	7,   // 99: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 100: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 101: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 102: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 103: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 104: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 105: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	59,  // 106: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	62,  // 107: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	65,  // 108: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	67,  // 109: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	91,  // 110: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	94,  // 111: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	96,  // 112: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	26,  // 113: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 114: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 115: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	34,  // 116: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	41,  // 117: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	43,  // 118: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	45,  // 119: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	47,  // 120: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	51,  // 121: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	54,  // 122: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	56,  // 123: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	58,  // 124: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	69,  // 125: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	75,  // 126: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	75,  // 127: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	75,  // 128: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	78,  // 129: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	80,  // 130: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	84,  // 131: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	86,  // 132: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	88,  // 133: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	98,  // 134: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	105, // 135: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	100, // 136: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	8,   // 137: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 138: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 139: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 140: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 141: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 142: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 143: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	61,  // 144: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	64,  // 145: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	66,  // 146: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	68,  // 147: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	93,  // 148: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	95,  // 149: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	97,  // 150: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	28,  // 151: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 152: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	32,  // 153: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	37,  // 154: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	42,  // 155: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	44,  // 156: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	46,  // 157: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	50,  // 158: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	53,  // 159: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	55,  // 160: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	57,  // 161: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	57,  // 162: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	70,  // 163: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	76,  // 164: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	76,  // 165: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	77,  // 166: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	79,  // 167: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	81,  // 168: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	85,  // 169: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	87,  // 170: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	89,  // 171: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	99,  // 172: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	106, // 173: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	101, // 174: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	137, // [137:175] is the sub-list for method output_type
-	99,  // [99:137] is the sub-list for method input_type
-	99,  // [99:99] is the sub-list for extension type_name
-	99,  // [99:99] is the sub-list for extension extendee
-	0,   // [0:99] is the sub-list for field type_name
+	4,   // 36: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
+	31,  // 37: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
+	4,   // 38: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
+	4,   // 39: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
+	36,  // 40: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
+	4,   // 41: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
+	38,  // 42: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
+	39,  // 43: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
+	42,  // 44: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	41,  // 45: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
+	4,   // 46: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 47: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	51,  // 48: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	52,  // 49: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	4,   // 50: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	55,  // 51: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 52: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	6,   // 53: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 54: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	52,  // 55: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	6,   // 56: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 57: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	63,  // 58: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	6,   // 59: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 60: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 61: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	5,   // 62: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	63,  // 63: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	66,  // 64: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 65: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	63,  // 66: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	27,  // 67: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 68: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	66,  // 69: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 70: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	74,  // 71: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	75,  // 72: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	77,  // 73: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	76,  // 74: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	5,   // 75: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	5,   // 76: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	4,   // 77: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	74,  // 78: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 79: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 80: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	74,  // 81: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 82: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	86,  // 83: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	85,  // 84: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	6,   // 85: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 86: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 87: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	93,  // 88: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	6,   // 89: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 90: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	67,  // 91: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	95,  // 92: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 93: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	105, // 94: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	106, // 95: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 96: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	107, // 97: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	107, // 98: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	6,   // 99: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 100: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	7,   // 101: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 102: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 103: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 104: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 105: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 106: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 107: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	62,  // 108: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	65,  // 109: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	68,  // 110: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	70,  // 111: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	94,  // 112: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	97,  // 113: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	99,  // 114: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	26,  // 115: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	32,  // 116: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	29,  // 117: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	34,  // 118: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	37,  // 119: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	44,  // 120: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	46,  // 121: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	48,  // 122: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	50,  // 123: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	54,  // 124: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	57,  // 125: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	59,  // 126: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	61,  // 127: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	72,  // 128: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	78,  // 129: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	78,  // 130: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	78,  // 131: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	81,  // 132: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	83,  // 133: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	87,  // 134: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	89,  // 135: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	91,  // 136: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	101, // 137: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	108, // 138: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	103, // 139: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	8,   // 140: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 141: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 142: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 143: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 144: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 145: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 146: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	64,  // 147: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	67,  // 148: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	69,  // 149: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	71,  // 150: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	96,  // 151: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	98,  // 152: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	100, // 153: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	28,  // 154: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	33,  // 155: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	30,  // 156: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	35,  // 157: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	40,  // 158: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	45,  // 159: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	47,  // 160: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	49,  // 161: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	53,  // 162: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	56,  // 163: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	58,  // 164: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	60,  // 165: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	60,  // 166: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	73,  // 167: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	79,  // 168: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	79,  // 169: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	80,  // 170: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	82,  // 171: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	84,  // 172: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	88,  // 173: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	90,  // 174: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	92,  // 175: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	102, // 176: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	109, // 177: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	104, // 178: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	140, // [140:179] is the sub-list for method output_type
+	101, // [101:140] is the sub-list for method input_type
+	101, // [101:101] is the sub-list for extension type_name
+	101, // [101:101] is the sub-list for extension extendee
+	0,   // [0:101] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -9477,14 +9735,14 @@ func file_aweigh_v1_aweigh_proto_init() {
 		(*OpResponse_Delete)(nil),
 		(*OpResponse_Txn)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[44].OneofWrappers = []any{}
+	file_aweigh_v1_aweigh_proto_msgTypes[47].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   103,
+			NumMessages:   106,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -68,6 +68,8 @@ const (
 	NodeHistoryProcedure = "/aweigh.v1.Node/History"
 	// NodeProveProcedure is the fully-qualified name of the Node's Prove RPC.
 	NodeProveProcedure = "/aweigh.v1.Node/Prove"
+	// NodeTailProcedure is the fully-qualified name of the Node's Tail RPC.
+	NodeTailProcedure = "/aweigh.v1.Node/Tail"
 	// NodeCheckpointProcedure is the fully-qualified name of the Node's Checkpoint RPC.
 	NodeCheckpointProcedure = "/aweigh.v1.Node/Checkpoint"
 	// NodeStatusProcedure is the fully-qualified name of the Node's Status RPC.
@@ -152,6 +154,10 @@ type NodeClient interface {
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
 	Prove(context.Context, *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error)
+	// Tail streams the entries of the scope's history in order, with hashes and without
+	// values. It shows the key and the author of every change: a caller needs the right
+	// to read all keys of the prefix, and those of the whole scope where none is given.
+	Tail(context.Context, *connect.Request[v1.TailRequest]) (*connect.ServerStreamForClient[v1.TailResponse], error)
 	// Checkpoint gives the head of the scope's history as text that anchors sign, and what proves it.
 	Checkpoint(context.Context, *connect.Request[v1.CheckpointRequest]) (*connect.Response[v1.CheckpointResponse], error)
 	// Status tells what the node knows of itself, its scope and its peers.
@@ -313,6 +319,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Prove")),
 			connect.WithClientOptions(opts...),
 		),
+		tail: connect.NewClient[v1.TailRequest, v1.TailResponse](
+			httpClient,
+			baseURL+NodeTailProcedure,
+			connect.WithSchema(nodeMethods.ByName("Tail")),
+			connect.WithClientOptions(opts...),
+		),
 		checkpoint: connect.NewClient[v1.CheckpointRequest, v1.CheckpointResponse](
 			httpClient,
 			baseURL+NodeCheckpointProcedure,
@@ -466,6 +478,7 @@ type nodeClient struct {
 	signals      *connect.Client[v1.SignalsRequest, v1.SignalsResponse]
 	history      *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
 	prove        *connect.Client[v1.ProveRequest, v1.ProveResponse]
+	tail         *connect.Client[v1.TailRequest, v1.TailResponse]
 	checkpoint   *connect.Client[v1.CheckpointRequest, v1.CheckpointResponse]
 	status       *connect.Client[v1.StatusRequest, v1.StatusResponse]
 	invite       *connect.Client[v1.InviteRequest, v1.InviteResponse]
@@ -568,6 +581,11 @@ func (c *nodeClient) History(ctx context.Context, req *connect.Request[v1.Histor
 // Prove calls aweigh.v1.Node.Prove.
 func (c *nodeClient) Prove(ctx context.Context, req *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error) {
 	return c.prove.CallUnary(ctx, req)
+}
+
+// Tail calls aweigh.v1.Node.Tail.
+func (c *nodeClient) Tail(ctx context.Context, req *connect.Request[v1.TailRequest]) (*connect.ServerStreamForClient[v1.TailResponse], error) {
+	return c.tail.CallServerStream(ctx, req)
 }
 
 // Checkpoint calls aweigh.v1.Node.Checkpoint.
@@ -718,6 +736,10 @@ type NodeHandler interface {
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
 	Prove(context.Context, *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error)
+	// Tail streams the entries of the scope's history in order, with hashes and without
+	// values. It shows the key and the author of every change: a caller needs the right
+	// to read all keys of the prefix, and those of the whole scope where none is given.
+	Tail(context.Context, *connect.Request[v1.TailRequest], *connect.ServerStream[v1.TailResponse]) error
 	// Checkpoint gives the head of the scope's history as text that anchors sign, and what proves it.
 	Checkpoint(context.Context, *connect.Request[v1.CheckpointRequest]) (*connect.Response[v1.CheckpointResponse], error)
 	// Status tells what the node knows of itself, its scope and its peers.
@@ -873,6 +895,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		NodeProveProcedure,
 		svc.Prove,
 		connect.WithSchema(nodeMethods.ByName("Prove")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeTailHandler := connect.NewServerStreamHandler(
+		NodeTailProcedure,
+		svc.Tail,
+		connect.WithSchema(nodeMethods.ByName("Tail")),
 		connect.WithHandlerOptions(opts...),
 	)
 	nodeCheckpointHandler := connect.NewUnaryHandler(
@@ -1041,6 +1069,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeHistoryHandler.ServeHTTP(w, r)
 		case NodeProveProcedure:
 			nodeProveHandler.ServeHTTP(w, r)
+		case NodeTailProcedure:
+			nodeTailHandler.ServeHTTP(w, r)
 		case NodeCheckpointProcedure:
 			nodeCheckpointHandler.ServeHTTP(w, r)
 		case NodeStatusProcedure:
@@ -1156,6 +1186,10 @@ func (UnimplementedNodeHandler) History(context.Context, *connect.Request[v1.His
 
 func (UnimplementedNodeHandler) Prove(context.Context, *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Prove is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Tail(context.Context, *connect.Request[v1.TailRequest], *connect.ServerStream[v1.TailResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Tail is not implemented"))
 }
 
 func (UnimplementedNodeHandler) Checkpoint(context.Context, *connect.Request[v1.CheckpointRequest]) (*connect.Response[v1.CheckpointResponse], error) {

@@ -1,0 +1,235 @@
+package audit_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/audit"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestTrailsShowEveryChange: the trail of a real network verifies as a whole, from a revision or an entry on, of a
+// prefix, and as a file that grew by several runs; and it holds no value.
+func TestTrailsShowEveryChange(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.write(t, 0, 7)
+	whole := n.trail(t, &aweighv1.TailRequest{})
+	size := int64(len(whole) - 1)
+	later := n.trail(t, &aweighv1.TailRequest{SinceIndex: 4})
+	part := n.trail(t, &aweighv1.TailRequest{Prefix: []byte("/a/")})
+	n.write(t, 7, 9)
+	grown := slices.Concat(part, n.trail(t, &aweighv1.TailRequest{SinceIndex: size, Prefix: []byte("/a/")}))
+	twice := slices.Concat(whole[:5], n.trail(t, &aweighv1.TailRequest{SinceIndex: 5}))
+	for name, x := range map[string]struct {
+		lines          []string
+		changes, first int64
+	}{
+		"whole": {whole, size, 0}, "later": {later, size - 4, 4}, "of a prefix": {part, 7, 0},
+		"of a prefix, grown": {grown, 9, 0}, "begun again where there was no head": {twice, size + 3, 0},
+	} {
+		r, err := n.verify(x.lines, nil)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, strings.Join(x.lines, ""))
+			continue
+		}
+		if r.Changes != x.changes || r.First != x.first || r.Bare != 0 || r.Next != r.First+r.Changes+r.Hidden {
+			t.Errorf("%s: %+v, want %d changes from %d on", name, r, x.changes, x.first)
+		}
+	}
+	revision := int64(0)
+	for _, line := range whole {
+		var c audit.Change
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		if c.Kind == audit.KindChange && c.Index == 3 {
+			revision = c.Revision
+		}
+	}
+	if got := n.trail(t, &aweighv1.TailRequest{SinceRevision: revision}); !strings.Contains(got[1],
+		fmt.Sprintf(`"revision":%d,`, revision)) ||
+		!strings.Contains(got[0], `"kind":"gap"`) || strings.Contains(whole[2],
+		fmt.Sprintf(`"revision":%d,`, revision)) != strings.Contains(got[1], `"index":2,`) {
+		t.Errorf("from revision %d on:\n%s", revision, strings.Join(got[:2], ""))
+	}
+	for _, line := range slices.Concat(whole, grown) {
+		for _, form := range []string{secret, hex.EncodeToString([]byte(secret)), "dGhlLXZhbHVlLW9mLWV2ZXJ5LWtle"} {
+			if strings.Contains(line, form) {
+				t.Errorf("a line holds a value: %s", line)
+			}
+		}
+	}
+}
+
+// TestChangedTrailsAreRefused changes, removes, adds and moves each line, and each part of each line, and wants the
+// number of the line that is wrong, or of one after it where only a later line can show it.
+func TestChangedTrailsAreRefused(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.write(t, 0, 5)
+	lines := n.trail(t, &aweighv1.TailRequest{SinceIndex: 1})
+	if _, err := n.verify(lines, nil); err != nil {
+		t.Fatal(err)
+	}
+	number := regexp.MustCompile(`line (\d+)`)
+	wrong := func(what string, at int, changed []string) {
+		t.Helper()
+		_, err := n.verify(changed, nil)
+		if !errors.Is(err, audit.ErrTrail) || at > 0 && !slices.Contains(number.FindStringSubmatch(err.Error()),
+			fmt.Sprint(at)) {
+			t.Errorf("%s: %v, want line %d", what, err, at)
+		}
+	}
+	last := len(lines) - 1
+	for i, line := range lines {
+		if i < last {
+			wrong(fmt.Sprintf("without line %d", i+1), min(i+1, last), slices.Delete(slices.Clone(lines), i, i+1))
+			if i > 0 { // the first only states where the trail goes on, as a run that found nothing new does
+				wrong(fmt.Sprintf("line %d twice", i+1), i+2, slices.Insert(slices.Clone(lines), i, line))
+			}
+			moved := slices.Clone(lines)
+			moved[i], moved[i+1] = moved[i+1], moved[i]
+			wrong(fmt.Sprintf("line %d moved", i+1), 0, moved)
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range fields {
+			for how, other := range tampered(string(value)) {
+				old := fmt.Sprintf("%q:%s", name, value)
+				if strings.Count(line, old) != 1 {
+					t.Fatalf("%s stands %d times in %s", old, strings.Count(line, old), line)
+				}
+				changed := slices.Clone(lines)
+				changed[i] = strings.Replace(line, old, fmt.Sprintf("%q:%s", name, other), 1)
+				wrong(fmt.Sprintf("%s of line %d %s", name, i+1, how), 0, changed)
+			}
+		}
+		for how, other := range map[string]string{
+			"with a space": strings.Replace(line, ",", ", ", 1), "with a further field": strings.Replace(line, "{",
+				`{"value":"x",`, 1),
+			"cut off": line[:len(line)-2], "empty": "\n",
+		} {
+			changed := slices.Clone(lines)
+			changed[i] = other
+			wrong(fmt.Sprintf("line %d %s", i+1, how), 0, changed)
+		}
+	}
+}
+
+// tampered are other values in place of a JSON value.
+func tampered(value string) map[string]string {
+	out := map[string]string{"cleared": `""`, "of another kind": `[1]`}
+	switch {
+	case value[0] == '"' && len(value) > 3:
+		at := len(value) / 2
+		c := value[at] + 1
+		if value[at] == 'f' || value[at] == '9' || value[at] == 'z' {
+			c = 'a'
+		}
+		if value[at-1] != '\\' && value[at] != '\\' && c != '"' && c != '\\' {
+			out["changed"] = value[:at] + string(rune(c)) + value[at+1:]
+		}
+	case value[0] >= '0' && value[0] <= '9':
+		out["greater"], out["less"] = value+"0", "0"
+		if value == "0" {
+			delete(out, "less")
+			out["greater"] = "1"
+		}
+	}
+	return out
+}
+
+// TestForgedLinesAreFound: a line whose hash was computed anew is found by the block after it, or else by the head.
+func TestForgedLinesAreFound(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.write(t, 0, 5)
+	lines := n.trail(t, &aweighv1.TailRequest{})
+	for i := range lines[:len(lines)-1] {
+		var c audit.Change
+		if err := json.Unmarshal([]byte(lines[i]), &c); err != nil {
+			t.Fatal(err)
+		}
+		forged := audit.Forge(t, c, func(e *lineage.Entry) { e.Justification = "another" })
+		changed := slices.Clone(lines)
+		changed[i] = forged
+		_, err := n.verify(changed, nil)
+		if !errors.Is(err, audit.ErrTrail) || !strings.Contains(err.Error(),
+			fmt.Sprintf("line %d is not that of its entry", i+1)) &&
+			!strings.Contains(err.Error(), "of the lines from ") {
+			t.Errorf("line %d: %v", i+1, err)
+		}
+	}
+}
+
+// TestTrailsAreOfTheirNetwork: a trail does not hold for another network, and goes through the checkpoints of its own
+// alone.
+func TestTrailsAreOfTheirNetwork(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.write(t, 0, 3)
+	c, err := n.Checkpoint(t.Context(), n.genesis.Network(), 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.write(t, 3, 5)
+	lines := n.trail(t, &aweighv1.TailRequest{})
+	if _, err := n.verify(lines, func(o *audit.Options) { o.Network = &aweigh.NetworkID{1} }); !errors.Is(err,
+		scope.ErrProof) {
+		t.Errorf("of another network: %v", err)
+	}
+	signed := func([]*scope.Epoch) error { return nil }
+	note := func(change func(*lineage.Checkpoint)) func(o *audit.Options) {
+		with := c.Checkpoint
+		change(&with)
+		return func(o *audit.Options) { o.Note, o.NoteSigned = &with, signed }
+	}
+	if r, err := n.verify(lines, note(func(*lineage.Checkpoint) {})); err != nil || !r.Noted {
+		t.Errorf("with a checkpoint: %v", err)
+	}
+	if _, err := n.verify(lines, note(func(c *lineage.Checkpoint) { c.Head.Root[0]++ })); !errors.Is(err,
+		audit.ErrTrail) {
+		t.Errorf("with a checkpoint of another history: %v", err)
+	}
+	if _, err := n.verify(lines, note(func(c *lineage.Checkpoint) { c.Head.Size = 1000 })); !errors.Is(err,
+		audit.ErrTrail) {
+		t.Errorf("with a checkpoint of later: %v", err)
+	}
+	bad := errors.New("not signed")
+	if _, err := n.verify(lines, func(o *audit.Options) {
+		o.Note, o.NoteSigned = &c.Checkpoint, func([]*scope.Epoch) error { return bad }
+	}); !errors.Is(err, bad) {
+		t.Errorf("with a checkpoint that is not signed: %v", err)
+	}
+}
+
+// TestTimesAreProven: a trail without what makes its blocks final is refused, and counted where that is allowed.
+func TestTimesAreProven(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.write(t, 0, 3)
+	lines := n.trail(t, &aweighv1.TailRequest{})
+	final := regexp.MustCompile(`,"final":"[^"]*"`)
+	for i := range lines {
+		lines[i] = final.ReplaceAllString(lines[i], "")
+	}
+	if _, err := n.verify(lines, nil); !errors.Is(err, audit.ErrTrail) {
+		t.Errorf("nothing proves its times: %v", err)
+	}
+	r, err := n.verify(lines, func(o *audit.Options) { o.BareTimes = true })
+	if err != nil || r.Bare != r.Changes {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,67 @@
+package show
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh/internal/audit"
+)
+
+// Trail writes what a verified trail shows.
+func (p Printer) Trail(r *audit.Report) error {
+	h := &r.Head.Header
+	weight := uint64(0)
+	for i := range r.Head.Certificate.Signatures {
+		weight += r.Epoch.Roster.Weights.Of(r.Head.Certificate.Signatures[i].Anchor)
+	}
+	total := r.Epoch.Roster.Weights.Total()
+	if p.Format == JSON {
+		return p.JSON(struct {
+			Network  string `json:"network"`
+			Scope    string `json:"scope"`
+			Prefix   string `json:"prefix,omitempty"`
+			First    int64  `json:"first"` // index of the first entry
+			Next     int64  `json:"next"`  // index after the last entry
+			Changes  int64  `json:"changes"`
+			Hidden   int64  `json:"hidden"`     // entries of other keys, represented by hashes
+			Bare     int64  `json:"bare_times"` // lines whose block and time nothing proves
+			Noted    bool   `json:"checkpoint"` // it goes through the checkpoint that was named
+			Height   uint64 `json:"height"`     // of the block with the head
+			Block    string `json:"block"`
+			TimeNs   int64  `json:"time_ns"`
+			Epoch    uint64 `json:"epoch"`
+			Size     int64  `json:"size"` // of the head: entries
+			Root     string `json:"root"`
+			Weight   uint64 `json:"weight"` // of the anchors that signed the block
+			AllVotes uint64 `json:"total_weight"`
+		}{
+			r.Genesis.Network().String(), r.Genesis.Hash().String(), string(r.Genesis.Prefix()), r.First, r.Next, r.Changes, r.Hidden, r.Bare, r.Noted,
+			uint64(h.Height), h.Hash().String(), int64(h.Time), uint64(h.Epoch), h.LineageSize, h.LineageRoot.String(), weight, total,
+		})
+	}
+	of := "the root scope"
+	if prefix := r.Genesis.Prefix(); len(prefix) > 0 {
+		of = "scope " + Key(prefix)
+	}
+	shown := fmt.Sprintf("%s of %s", Count(r.Changes, "change"), of)
+	if r.Next > r.First {
+		shown += fmt.Sprintf(", entries %d to %d", r.First, r.Next-1)
+	}
+	rows := [][]string{{"trail", shown}}
+	if r.Hidden > 0 {
+		rows = append(rows,
+			[]string{"hidden",
+				fmt.Sprintf("%s, represented by hashes; that they have other keys is the node's statement",
+					Count(r.Hidden, "entry"))})
+	}
+	if r.Bare > 0 {
+		rows = append(rows, []string{"times", fmt.Sprintf("nothing proves the block and the time of %s",
+			Count(r.Bare, "line"))})
+	}
+	if r.Noted {
+		rows = append(rows, []string{"checkpoint", "a state that the trail goes through"})
+	}
+	rows = append(rows,
+		[]string{"head", fmt.Sprintf("%s, block %d %s of epoch %d, which anchors of weight %d of %d made final",
+			Count(h.LineageSize, "entry"), h.Height, h.Hash().Short(), h.Epoch, weight, total)})
+	return p.table(rows...)
+}
