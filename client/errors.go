@@ -140,10 +140,12 @@ func translate(err error) error {
 		f.kind, f.refused, f.sent, f.text = ErrUnreachable, true, false, "client: "+why
 		return f
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) { // it went away in the middle
-		f.foreign = true
-		f.kind, f.text = ErrUnreachable, "client: the node went away, or no node's API is at this address, or one with TLS (https://): "+f.text
-		return f
+	for _, broke := range []error{io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET} { // it went away in the middle
+		if errors.Is(err, broke) {
+			f.kind, f.foreign = ErrUnreachable, true
+			f.text = fmt.Sprintf("client: the node went away, or no node's API is at this address, or one with TLS (https://): %s", broke)
+			return f
+		}
 	}
 	if strings.Contains(f.text, "http2: frame too large") || strings.Contains(f.text, "http2: client conn could not be established") || strings.Contains(f.text, "malformed HTTP") {
 		f.kind, f.refused, f.foreign = ErrUnreachable, true, true

@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // hung accepts connections and never answers, like a process that is stopped.
@@ -62,6 +63,7 @@ func TestNodesThatAllHangEndWithTheDeadline(t *testing.T) {
 
 // What an earlier node answered, such as that there is no quorum, is not lost because a later one takes too long.
 func TestEarlierAnswersAreKeptWhenALaterNodeIsLate(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	f := &fake{read: func(int) error { return told(connect.CodeUnavailable, "unread") }}
 	c := dial(t, f.serve(t), hung(t))

@@ -15,6 +15,7 @@ import (
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -56,6 +57,7 @@ func newUsers(t *testing.T) *world {
 // TestChangesOfUsersHoldAtAllNodes: a node that did not hear of a change of users yet refuses nothing that the change
 // allows.
 func TestChangesOfUsersHoldAtAllNodes(t *testing.T) {
+	testshort.Skip(t)
 	w := newUsers(t)
 	other := w.light(t)
 	for i := range 20 {
@@ -297,6 +299,7 @@ type token struct {
 // TestTokensThatAreNone: a token that no node of the network signed, or for another user,
 // network or time, is refused; and a token is invalid once users or roles have changed.
 func TestTokensThatAreNone(t *testing.T) {
+	testshort.Skip(t)
 	w := newUsers(t)
 	read := func(text string) error {
 		return second(w.Range(metadata.AppendToOutgoingContext(w.ctx, "token", text), &etcdpb.RangeRequest{Key: []byte("/a/1")}))

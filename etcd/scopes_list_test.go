@@ -12,12 +12,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // TestListsAndWatchesGoTogether is what every informer does: it lists, and watches from the
 // revision of the answer on. What it knows so is what there is. Here the range is of
 // two scopes, and a list must not claim a revision up to which it has not read all.
 func TestListsAndWatchesGoTogether(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t, 1, Config{})
 	w.put(t, "/a/x", []byte("0"))
 	w.put(t, "/b/x", []byte("0"))

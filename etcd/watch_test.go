@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -64,6 +65,7 @@ func TestEveryWatchSeesEveryChangeOnce(t *testing.T) {
 // TestSlowWatchersKeepNobodyWaiting writes far more than a feed holds, to a stream
 // that nobody reads, and to one that somebody does.
 func TestSlowWatchersKeepNobodyWaiting(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t, 1, Config{})
 	slow, fast := w.watching(t, w.ctx), w.watching(t, w.ctx)
 	slow.create(everyKey(0))
@@ -161,6 +163,7 @@ func TestLargeRevisionsComeOneByOne(t *testing.T) {
 }
 
 func TestProgressIsToldWhenAllIsDelivered(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t, 1, Config{ProgressEvery: 20 * time.Millisecond})
 	rev := int64(1)
 	for range 5 * firstMost {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
@@ -173,6 +174,7 @@ func TestQuestionsAboutStatesAreBounded(t *testing.T) {
 
 // TestSilencedAnchorSaysSoWhileIdle (P9): the others learn it without any traffic of the scope.
 func TestSilencedAnchorSaysSoWhileIdle(t *testing.T) {
+	testshort.Skip(t)
 	c := startCluster(t, 5, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
@@ -198,7 +199,7 @@ func TestEveryBentRecordIsFound(t *testing.T) {
 		if hints[kind] != "" {
 			continue
 		}
-		for _, rec := range []kv.Op{recs[0], recs[len(recs)/2], recs[len(recs)-1]} {
+		for _, rec := range []kv.Op{recs[0], recs[len(recs)/2], recs[len(recs)-1]}[:testshort.Cases(1, 3, 3)] {
 			for _, at := range []int{0, len(rec.Value) / 2, len(rec.Value) - 1} {
 				if at < 0 || at >= len(rec.Value) {
 					found(fmt.Sprintf("kind %s, %x is not empty", kind, rec.Key), kv.Set(rec.Key, []byte{1}))

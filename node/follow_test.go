@@ -41,6 +41,7 @@ func TestFollowersHearOfEachWrite(t *testing.T) {
 
 // TestOnlyFollowedScopesAreToldOften: a node knows which of its scopes somebody follows who is no anchor of it.
 func TestOnlyFollowedScopesAreToldOften(t *testing.T) {
+	testshort.Skip(t)
 	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

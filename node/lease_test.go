@@ -15,6 +15,7 @@ import (
 // TestKeepAlivesShareRounds: of many who ask at a time, each gets its own answer,
 // and few mutations are made.
 func TestKeepAlivesShareRounds(t *testing.T) {
+	testshort.Skip(t)
 	c := startCluster(t, 4, quorum.BFT)
 	n := c.nodes[0]
 	ctx := t.Context()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -61,6 +62,7 @@ func TestDearBundlesHoldNoAnchorUp(t *testing.T) {
 // TestPricesInVainArePaid: to find out that a mutation costs more than any block may is work, too. Those who ask
 // for more prices wait until it is paid; what is not priced does not.
 func TestPricesInVainArePaid(t *testing.T) {
+	testshort.Skip(t)
 	policy := scope.OpenPolicy(quorum.BFT)
 	policy.Limits.BlockCost = 100_000
 	c := startClusterUnder(t, 1, policy, func(int, *Node) {})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -116,6 +117,7 @@ func (p *polling) ballots(id votes.MotionID, n int) func(*View) bool {
 // TestProofsOutliveTheMotion: who approved a key is proven while its motion is on
 // record, and after the state has forgotten it.
 func TestProofsOutliveTheMotion(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	p := startPolling(t)
 	id := p.mutations(scope.Write, putTxn("/secrets/a", "1"))[0]

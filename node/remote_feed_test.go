@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -14,6 +15,7 @@ import (
 // TestLargeRevisionsAreToldWhole deletes more keys in one revision than are listed at a time: a watch delivers them at
 // once, and a node that does not hold the scope gets all of them.
 func TestLargeRevisionsAreToldWhole(t *testing.T) {
+	testshort.Skip(t)
 	const keys = 3000
 	n := startCluster(t, 1, quorum.BFT).nodes[0]
 	key := func(i int) string { return fmt.Sprintf("/k/%04d", i) }

@@ -113,6 +113,7 @@ func FuzzForeign(f *testing.F) {
 // TestFirstQuestionsFindTheScope: whatever a node that knows of no scope is asked first, it
 // finds the scope that decides, and not what a scope above has kept of the key.
 func TestFirstQuestionsFindTheScope(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	for name, ask := range map[string]func(ctx context.Context, o *Node) (string, error){
 		"resolve": func(ctx context.Context, o *Node) (string, error) {
@@ -159,6 +160,7 @@ func TestFirstQuestionsFindTheScope(t *testing.T) {
 // TestForeignReadsNameTheirRevision: what was read as of the revision that an answer names
 // is what it says, while clients write.
 func TestForeignReadsNameTheirRevision(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	c, _, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

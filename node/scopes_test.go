@@ -28,6 +28,11 @@ func (c *cluster) delegate(ctx context.Context, from, prefix string, mode quorum
 
 func (c *cluster) delegateUnder(ctx context.Context, from, prefix string, policy scope.Policy, anchors ...int) {
 	c.t.Helper()
+	c.found(ctx, from, c.child(prefix, policy, anchors...))
+}
+
+// child is a scope to delegate to, with some of the anchors.
+func (c *cluster) child(prefix string, policy scope.Policy, anchors ...int) scope.Child {
 	child := scope.Child{Prefix: []byte(prefix), Policy: policy}
 	for _, a := range c.nodes[0].root.Genesis().Anchors {
 		for _, i := range anchors {
@@ -36,11 +41,25 @@ func (c *cluster) delegateUnder(ctx context.Context, from, prefix string, policy
 			}
 		}
 	}
-	c.found(ctx, from, child)
+	return child
 }
 
 // found decides to delegate to a child, and waits until all nodes know it.
 func (c *cluster) found(ctx context.Context, from string, child scope.Child) {
+	c.t.Helper()
+	c.decide(ctx, from, child)
+	for _, n := range c.nodes {
+		testwait.For(c.t, func() error {
+			if _, err := n.In(string(child.Prefix)); err != nil {
+				return fmt.Errorf("%s has no part in %q: %w", n.Name(), child.Prefix, err)
+			}
+			return nil
+		})
+	}
+}
+
+// decide lets all anchors of a scope decide to delegate to a child.
+func (c *cluster) decide(ctx context.Context, from string, child scope.Child) {
 	c.t.Helper()
 	d := scope.Decision{Kind: scope.Delegate, Child: &child}
 	for i := range c.nodes {
@@ -58,14 +77,6 @@ func (c *cluster) found(ctx context.Context, from string, child scope.Child) {
 		if r.Code != scope.Applied && i == 0 {
 			c.t.Fatalf("the decision of anchor %d: %s %s", i, r.Code, r.Reason)
 		}
-	}
-	for _, n := range c.nodes {
-		testwait.For(c.t, func() error {
-			if _, err := n.In(string(child.Prefix)); err != nil {
-				return fmt.Errorf("%s has no part in %q: %w", n.Name(), child.Prefix, err)
-			}
-			return nil
-		})
 	}
 }
 

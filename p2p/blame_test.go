@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
@@ -40,6 +41,7 @@ func TestBlocksGrowAndEnd(t *testing.T) {
 }
 
 func TestBlameIsForgiven(t *testing.T) {
+	testshort.Skip(t)
 	b, now := newBlames(), time.Now()
 	for range 1000 {
 		if b.add("slow", false, now) > 0 {

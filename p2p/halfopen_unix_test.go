@@ -15,6 +15,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
@@ -36,6 +37,7 @@ func TestStoppableHost(t *testing.T) {
 // machine loses power, is disconnected within the time that aliveEvery and
 // aliveWithin allow, over either transport, and found again when it goes on.
 func TestStoppedProcessIsNoticed(t *testing.T) {
+	testshort.Skip(t)
 	for name, listen := range map[string]string{"TCP": "/ip4/127.0.0.1/tcp/0", "QUIC": "/ip4/127.0.0.1/udp/0/quic-v1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

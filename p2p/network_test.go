@@ -18,6 +18,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
@@ -45,6 +46,7 @@ func TestAnotherNetworkIsRefused(t *testing.T) {
 // TestPeersThatCameAgainAreNotJudgedEarly: the time that a peer had to prove that it
 // belongs here ends, and it went away and came again a moment ago.
 func TestPeersThatCameAgainAreNotJudgedEarly(t *testing.T) {
+	testshort.Skip(t)
 	a := start(t, func(c *Config) { c.Grace = time.Hour })
 	b := start(t, func(c *Config) { c.Grace = time.Hour; c.Network = aweigh.Sum([]byte("another")) })
 	began := time.Now()
@@ -94,6 +96,7 @@ func TestPeerIsFoundAgainAfterItRestarts(t *testing.T) {
 // TestThirtyHostsJoinThroughOneAddress uses an address of the machine that is
 // no loopback address, since libp2p counts no connections of those.
 func TestThirtyHostsJoinThroughOneAddress(t *testing.T) {
+	testshort.Skip(t)
 	listen := []string{"/ip4/" + ownAddress(t) + "/tcp/0"}
 	first := start(t, func(c *Config) { c.Listen = listen })
 	var hosts []*Host

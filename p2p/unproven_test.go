@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
@@ -92,6 +93,7 @@ func TestPeersThatWentAreNotAsked(t *testing.T) {
 // TestMoreConnectionsGiveNoMoreTime: a peer that never proves is disconnected in time, also if it opens a new
 // connection and closes the old one before.
 func TestMoreConnectionsGiveNoMoreTime(t *testing.T) {
+	testshort.Skip(t)
 	h := start(t, func(c *Config) { c.Grace = time.Second })
 	key := libp2p.Identity(newKey(t))
 	last := bare(t, key)

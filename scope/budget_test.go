@@ -379,6 +379,7 @@ func TestLargeDeletionsAreOneRevision(t *testing.T) {
 // TestOneMutationHoldsABoundedPart: many reads of the same large values fail, whatever the bundle reserves, and so do
 // range compares; deletions hold no values.
 func TestOneMutationHoldsABoundedPart(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t)
 	w.skip = true
 	dear(w) // four values of 1 MiB

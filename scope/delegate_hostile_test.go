@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -106,6 +107,7 @@ func TestChildrenDelegateOnlyWhatIsTheirs(t *testing.T) {
 // looks at all that it would hand over, so the proposals of one block together stay
 // within the block's budget.
 func TestProposalsOfDelegationsShareABlocksBudget(t *testing.T) {
+	testshort.Skip(t)
 	r := newRealm(t, nil)
 	r.skip = true
 	big := strings.Repeat("x", 1<<20)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -42,6 +43,7 @@ func (w *assembly) costs(t fataler, id votes.MotionID) int64 {
 // next ones in the order of their approvals, though their deadlines come meanwhile; and one that no block could
 // carry is void.
 func TestCarriedMotionsShareOnePurse(t *testing.T) {
+	testshort.Skip(t)
 	waited, voided := 0, 0
 	many := checkSlow(t, func(t *rapid.T) {
 		w := newAssembly(t, 4, func(p *Policy) {

@@ -159,6 +159,7 @@ func forgeAll(t *testing.T, seed uint64, done map[string]int) {
 // TestForgedHistoryIsRefused forges what proves final blocks and epochs outside of messages, and holds its checks to
 // the watch's count of signatures.
 func TestForgedHistoryIsRefused(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 7, EpochBlocks: 5}})
 	w.writes(t, "a", 40, w.Nodes...)
 	history := machine.History{Reader: w.Nodes[0].Disk, Scope: w.id}

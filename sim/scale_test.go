@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
@@ -14,6 +15,7 @@ import (
 // pair. A message that costs an encoding, or a decoding, of its own shows in the
 // allocations.
 func TestManyAnchorsCostNoMoreThanTheirMessages(t *testing.T) {
+	testshort.Skip(t)
 	const anchors = 150
 	s, err := scenario.FromLibrary("thousand")
 	if err != nil {

@@ -36,9 +36,9 @@ func reachedGoals(r *Result, into map[string]uint64) {
 func TestBusyPrefixesAreHandedOver(t *testing.T) {
 	testshort.Skip(t)
 	reached := make(map[string]uint64)
-	goals := []string{"keys handed over", "second level", "write followed", "scope founded under fire", "moved alias", "crash before send", "lost writes"}
+	goals := []string{"keys handed over", "second level", "write followed", "scope founded under fire", "crash before send", "lost writes"}
 	missing := func(g string) bool { return reached[g] == 0 }
-	for seed := uint64(1); seed <= testshort.Cases[uint64](2, 2, 8) || seed <= 24 && slices.ContainsFunc(goals, missing); seed++ {
+	for seed := uint64(1); seed <= testshort.Cases[uint64](2, 2, 8) || seed <= 6 && slices.ContainsFunc(goals, missing); seed++ {
 		r := mustRun(t, library(t, "nested", seed))
 		if r.Failed() || !r.Healed.Reached || len(r.Scopes) != 2 {
 			t.Fatalf("seed %d: %s; scopes %+v", seed, r.Failure(), r.Scopes)

@@ -80,7 +80,7 @@ func TestSameScenarioSameTrace(t *testing.T) {
 // go test ./sim -run TestTraceIsTheSameOnEveryProcessor -update
 func TestTraceIsTheSameOnEveryProcessor(t *testing.T) {
 	var lines []string
-	for seed := uint64(1); seed <= testshort.Cases[uint64](4, 10, 10); seed++ {
+	for seed := uint64(1); seed <= testshort.Cases[uint64](2, 10, 10); seed++ {
 		r := mustRun(t, scenario.Draw(seed))
 		lines = append(lines, fmt.Sprintf("%d %d %s\n", seed, r.Events, r.Trace))
 	}
@@ -109,7 +109,7 @@ var update = flag.Bool("update", false, "put the traces on record")
 func TestDrawnWorldsHold(t *testing.T) {
 	count := uint64(*worlds)
 	if count == 0 {
-		count = testshort.Cases[uint64](12, 40, 60)
+		count = testshort.Cases[uint64](6, 40, 60)
 	}
 	for seed := uint64(1); seed <= count; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -136,15 +136,16 @@ var longest = []string{
 	"a-flood-never-rests.yaml", "order-after-an-order.yaml", "store-after-a-revocation.yaml", "too-many-open-blocks.yaml",
 }
 
-// TestFoundFailuresStayFixed plays every scenario that once broke something; with -short, not the longest.
+// TestFoundFailuresStayFixed plays every scenario that once broke something; with -short, one in three of them, and not
+// the longest.
 func TestFoundFailuresStayFixed(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "regress", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}
-	for _, file := range files {
+	for i, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			if slices.Contains(longest, filepath.Base(file)) {
+			if i%3 != 0 || slices.Contains(longest, filepath.Base(file)) {
 				testshort.Skip(t)
 			}
 			raw, err := os.ReadFile(file)
@@ -174,11 +175,13 @@ func TestCrashAtEveryBoundary(t *testing.T) {
 		for _, n := range w.Nodes {
 			doomed := n.Doomed
 			n.Doomed = func(boundary int) bool {
-				d := doomed(boundary)
-				if d {
-					died[min(boundary, 6)]++
+				for range boundary * boundary { // as few steps have many effects
+					if doomed(boundary) {
+						died[min(boundary, 6)]++
+						return true
+					}
 				}
-				return d
+				return false
 			}
 		}
 		w.Run(w.Scenario.Stop, nil)

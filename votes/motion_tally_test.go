@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -42,13 +43,13 @@ func smallWorlds(t interface{ Fatal(...any) }) (es []Electorate, rules []quorum.
 	es = []Electorate{
 		electorate(t, []uint64{1, 1, 1}),
 		electorate(t, []uint64{5, 2, 1}),
-		electorate(t, []uint64{2, 2}, Approver{ID: fill(3), Weight: 3}),
 		electorate(t, []uint64{2, 2}, Approver{ID: fill(3), Required: true}),
+		electorate(t, []uint64{2, 2}, Approver{ID: fill(3), Weight: 3}),
 		electorate(t, []uint64{1, 1, 2}, Approver{ID: fill(1), Weight: 1, Required: true}),
 		electorate(t, []uint64{4}, Approver{ID: fill(2), Weight: 1}, Approver{ID: fill(3), Weight: 1, Required: true}),
 	}
 	rules = []quorum.Rule{most, {Num: 1, Den: 2}, {Num: 1, Den: 1}, {Num: 0, Den: 1}, {Num: 1, Den: 3, MinAnchors: 2}}
-	return es, rules
+	return es[:testshort.Cases(3, len(es), len(es))], rules[:testshort.Cases(2, len(rules), len(rules))]
 }
 
 // The sets of ballots of three voters, by the votes of each: none, approve,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh/internal/refusal"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -77,7 +78,7 @@ func TestEveryRefusalOfAFrameHasAClass(t *testing.T) {
 		seen[f[0]] = true
 		for i := range f {
 			check(f[:i])
-			for bit := range 8 {
+			for bit := 0; bit < 8; bit += testshort.Cases(5, 1, 1) {
 				g := bytes.Clone(f)
 				g[i] ^= 1 << bit
 				check(g)

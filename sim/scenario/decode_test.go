@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -156,7 +157,7 @@ func TestEncodedScenariosReadBack(t *testing.T) {
 }
 
 func TestDrawnScenariosReadBack(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range testshort.Cases[uint64](60, 300, 300) {
 		s := Draw(seed)
 		got, err := Decode(s.Encode())
 		if err != nil || !reflect.DeepEqual(got.WithDefaults(), s.WithDefaults()) {

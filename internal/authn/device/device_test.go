@@ -19,6 +19,7 @@ import (
 	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/authn/oidc"
 	"github.com/aweigh/aweigh/internal/authn/testissuer"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -152,6 +153,7 @@ func answer(path string, code int, text string) func(*testissuer.Issuer) {
 
 // TestPollingOutlastsOutages: an issuer that is down for a moment while the person logs in does not end the login.
 func TestPollingOutlastsOutages(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	i, c := start(t)
 	failed := false

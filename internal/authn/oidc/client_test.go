@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/authn/testissuer"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // TestSlowAnswersEnd: an answer that stops half-way takes a bounded time, also if no caller closes it.
 func TestSlowAnswersEnd(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	i := testissuer.New(t)
 	hold := make(chan struct{})
