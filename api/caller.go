@@ -11,11 +11,13 @@ import (
 	"slices"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/internal/authn"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/internal/socket"
 )
 
@@ -55,14 +57,18 @@ func connected(ctx context.Context, c net.Conn) context.Context {
 
 // callers finds the caller of each request.
 type callers struct {
-	row    *authn.Row
-	admins []string // may use the anchor's key: common names of certificates, and texts of identities
+	row      *authn.Row
+	requests *requestlog.Log
+	admins   []string // may use the anchor's key: common names of certificates, and texts of identities
 }
 
 // newCallers finds callers by a row, whose refusals are errors of this API.
-func newCallers(row authn.Row, admins []string) *callers {
+func newCallers(row authn.Row, admins []string, requests *requestlog.Log) *callers {
 	row.Error = unidentified
-	return &callers{&row, admins}
+	row.Refused = func(r *http.Request, refused *authn.Refusal) {
+		requests.Note(r.Context(), "api", r.URL.Path, nil, unidentified(refused))
+	}
+	return &callers{&row, requests, admins}
 }
 
 // unidentified is the error of a request whose caller is refused. It had no effect.
@@ -78,7 +84,10 @@ func unidentified(r *authn.Refusal) error {
 func (c *callers) call(ctx context.Context) (context.Context, error) {
 	ctx, refused := c.row.Identify(ctx, authn.OfCall(ctx))
 	if refused != nil {
-		return ctx, statusOf(unidentified(refused))
+		err := statusOf(unidentified(refused))
+		method, _ := grpc.Method(ctx)
+		c.requests.Note(ctx, "api", method, nil, err)
+		return ctx, err
 	}
 	if p, ok := peer.FromContext(ctx); ok {
 		ctx = c.noted(ctx, p.Addr.String())
@@ -103,12 +112,14 @@ func (c *callers) before(h http.Handler) http.Handler {
 			known.ServeHTTP(w, r)
 			return
 		}
+		denied := detailed(connect.CodePermissionDenied, stranger, &aweighv1.Problem{Reason: Denied})
+		c.requests.Note(r.Context(), "api", r.URL.Path, nil, denied)
 		w.Header().Set("Connection", "close") // the owner may need the room
 		if !wrong.IsSupported(r) {
 			http.Error(w, stranger.Error(), http.StatusForbidden)
 			return
 		}
-		_ = wrong.Write(w, r, detailed(connect.CodePermissionDenied, stranger, &aweighv1.Problem{Reason: Denied}))
+		_ = wrong.Write(w, r, denied)
 	})
 }
 

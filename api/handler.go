@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
@@ -75,7 +76,9 @@ const (
 // routes serves the API, and metrics if there are any.
 func routes(s *service, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	h := &scoped{of: s.node, root: handler(s), wrong: connect.NewErrorWriter(), open: s.open, gate: s.gate, parts: make(map[aweigh.ScopeID]http.Handler)}
+	h := &scoped{of: s.node, root: handler(s), wrong: connect.NewErrorWriter(), open: s.open, gate: s.gate,
+		requests: s.requests,
+		parts:    make(map[aweigh.ScopeID]http.Handler)}
 	mux.Handle("/"+aweighv1connect.NodeName+"/", h)
 	mux.Handle("GET /livez", Live(s.at))
 	mux.Handle("GET /readyz", Ready(s.at, s.node))
@@ -88,23 +91,26 @@ func routes(s *service, metrics http.Handler) http.Handler {
 
 // handler serves the API's calls.
 func handler(s *service) http.Handler {
-	_, h := aweighv1connect.NewNodeHandler(s, connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(minCompress), connect.WithInterceptors(s.gate))
+	_, h := aweighv1connect.NewNodeHandler(s, connect.WithReadMaxBytes(maxRequest),
+		connect.WithCompressMinBytes(minCompress),
+		connect.WithInterceptors(s.requests.Interceptor("api"), s.gate))
 	return h
 }
 
 // service implements the handlers.
 type service struct {
 	aweighv1connect.UnimplementedNodeHandler
-	node    Node
-	route   Routes // of requests that name keys or motions
-	at      Part   // in the scope of the other requests
-	network aweigh.NetworkID
-	id      []byte // network
-	scope   aweigh.ScopeID
-	names   map[aweigh.Hash]string // of the anchors and their nodes, as authors
-	open    []string               // ports of the node that take clients without certificates
-	gate    *gate
-	reading chan struct{} // holds a token while a request reads the whole box
+	node     Node
+	route    Routes // of requests that name keys or motions
+	at       Part   // in the scope of the other requests
+	network  aweigh.NetworkID
+	id       []byte // network
+	scope    aweigh.ScopeID
+	names    map[aweigh.Hash]string // of the anchors and their nodes, as authors
+	open     []string               // ports of the node that take clients without certificates
+	gate     *gate
+	requests *requestlog.Log // nil: requests are not recorded
+	reading  chan struct{}   // holds a token while a request reads the whole box
 }
 
 func newService(n Node, route Routes, at Part) *service {

@@ -24,7 +24,7 @@ func nearOf(t *testing.T, change func(*http.Request)) (err error) {
 	came := false
 	users := authn.Users(func(_ context.Context, name string) (string, error) { return name, nil })
 	row := &authn.Row{Authenticators: []authn.Authenticator{users, authn.Certs{}, authn.Sockets{}}, Anonymous: r.TLS == nil}
-	newCallers(*row, []string{"alice", "bob", "user:carol", "cert:cn:dave", "anonymous"}).before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	newCallers(*row, []string{"alice", "bob", "user:carol", "cert:cn:dave", "anonymous"}, nil).before(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		err, came = near(r.Context()), true
 	})).ServeHTTP(httptest.NewRecorder(), r)
 	if !came {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/node"
 )
 
@@ -21,11 +22,12 @@ const ScopeHeader = "Aweigh-Scope"
 
 // scoped passes requests that name a scope to the handler of that scope.
 type scoped struct {
-	of    Node
-	root  http.Handler
-	wrong *connect.ErrorWriter
-	open  []string // as of the service
-	gate  *gate
+	of       Node
+	root     http.Handler
+	wrong    *connect.ErrorWriter
+	open     []string // as of the service
+	gate     *gate
+	requests *requestlog.Log
 
 	mu    sync.Mutex
 	parts map[aweigh.ScopeID]http.Handler
@@ -51,7 +53,7 @@ func (s *scoped) part(p *node.Replica) http.Handler {
 	h := s.parts[p.Scope()]
 	if h == nil {
 		of := newService(s.of, p, p)
-		of.open, of.gate = s.open, s.gate
+		of.open, of.gate, of.requests = s.open, s.gate, s.requests
 		h = handler(of)
 		s.parts[p.Scope()] = h
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/fence"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/internal/socket"
 )
 
@@ -34,7 +35,9 @@ type Server struct {
 type Config struct {
 	Node    Node
 	Metrics http.Handler // answers GET /metrics; nil: none does
-	Log     *slog.Logger // default: none
+	// Requests records refusals, and reads where it is configured to; nil: none does.
+	Requests *requestlog.Log
+	Log      *slog.Logger // default: none
 	// Open are the ports of the node, this one or others, that take clients without certificates. Status returns them.
 	Open []string
 
@@ -81,12 +84,12 @@ func ListenSocket(path string, cfg Config) (*Server, error) {
 
 // serverOf serves a service to the connections of a listener, with metrics if there are any.
 func serverOf(l net.Listener, own string, service *service, cfg Config) *Server {
-	service.open, service.gate = cfg.Open, &gate{cfg.Guard}
+	service.open, service.gate, service.requests = cfg.Open, &gate{cfg.Guard}, cfg.Requests
 	if cfg.Callers == nil {
 		known := []authn.Authenticator{authn.Certs{}, authn.Sockets{}}
 		cfg.Callers = &authn.Row{Authenticators: known, Anonymous: cfg.TLS == nil}
 	}
-	who := newCallers(*cfg.Callers, cfg.Admins)
+	who := newCallers(*cfg.Callers, cfg.Admins, cfg.Requests)
 	shared := new(limits)
 	up := newUpgrades(maxUpgrades)
 	h := shared.limited(fenced(own, routes(service, cfg.Metrics)))

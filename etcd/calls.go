@@ -11,7 +11,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/authn"
+	"github.com/aweigh/aweigh/internal/requestlog"
 )
 
 // admitted is a service whose calls are counted, bounded, and refused where they
@@ -21,6 +23,7 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 	d.Methods = slices.Clone(d.Methods)
 	for i := range d.Methods {
 		handle, counted := d.Methods[i].Handler, s.counted.method(d.ServiceName, d.Methods[i].MethodName, unary)
+		name := "/" + d.ServiceName + "/" + d.Methods[i].MethodName
 		d.Methods[i].Handler = func(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (answer any, err error) {
 			counted.start()
 			defer func() {
@@ -31,12 +34,16 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 				return nil, err
 			}
 			ctx, _ = s.row.Identify(ctx, authn.OfCall(ctx)) // a refusal counts where rights do
-			return handle(srv, ctx, func(request any) error {
+			var asked any
+			answer, err = handle(srv, ctx, func(request any) error {
 				if err := s.arrivals.read(ctx, read, request); err != nil {
 					return err
 				}
+				asked = request
 				return s.permit(ctx, request)
 			}, nil)
+			s.note(ctx, name, asked, err)
+			return answer, err
 		}
 	}
 	for _, x := range d.Streams {
@@ -105,8 +112,18 @@ func (s *service) stream(srv any, stream grpc.ServerStream, info *grpc.StreamSer
 		return err
 	}
 	ctx, _ := s.row.Identify(stream.Context(), authn.OfCall(stream.Context()))
-	return h(srv, &permitted{ServerStream: stream, service: s, ctx: ctx})
+	p := &permitted{ServerStream: stream, service: s, ctx: ctx}
+	err = h(srv, p)
+	if info.FullMethod != watchMethod || requestlog.Refused(err) { // each watch is recorded by itself
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		s.note(ctx, info.FullMethod, p.request, err)
+	}
+	return err
 }
+
+// watchMethod is that of watches.
+const watchMethod = etcdpb.Watch_Watch_FullMethodName
 
 func (s *service) admit(ctx context.Context) error {
 	if s.calls.Add(1) > maxCalls {

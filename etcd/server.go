@@ -21,6 +21,7 @@ import (
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/authn"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/node"
 )
 
@@ -59,6 +60,8 @@ type Config struct {
 
 	// Metrics answers GET /metrics; nil: nothing does.
 	Metrics http.Handler
+	// Requests records refusals, and reads where it is configured to; nil: nothing does.
+	Requests *requestlog.Log
 
 	// MaxRequest bounds a request, in bytes, up to LargestRequest. Default 1.5 MiB, as in etcd.
 	MaxRequest int
@@ -109,6 +112,7 @@ type service struct {
 	cluster, member uint64
 	size            func() (taken, live int64)
 	log             *slog.Logger
+	requests        *requestlog.Log // nil: none are recorded
 	progressEvery   time.Duration
 	maxRequest      int // bytes
 	stopping        <-chan struct{}
@@ -158,7 +162,8 @@ func Listen(cfg Config) (*Server, error) {
 	g, last := cfg.Node.Root().Genesis(), cfg.Node.Root().LastStatus()
 	s := &service{
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(&last, cfg.Node.Peer()),
-		usersOnly: cfg.UsersOnly, size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery, maxRequest: cfg.MaxRequest,
+		usersOnly: cfg.UsersOnly, size: cfg.Size, log: cfg.Log, requests: cfg.Requests,
+		progressEvery: cfg.ProgressEvery, maxRequest: cfg.MaxRequest,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{places: make(chan struct{}, maxArrivals), most: arrivalTime},
 		guard: cfg.Guard, row: cfg.Callers, passwords: auth.NewPasswords(), counted: counted{streams: make(map[string]*methodCounts)},
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
@@ -274,6 +275,7 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	x, why := newWatch(r)
 	var newest, compacted int64
 	by, err := w.holds(w.ctx, r)
+	w.note(w.ctx, watchMethod, r, cmp.Or(err, requestlog.Begun))
 	if err != nil {
 		why = err.Error()
 	} else if x != nil {

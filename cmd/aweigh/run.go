@@ -291,6 +291,9 @@ func nodeFlags(listen ...string) *pflag.FlagSet {
 	f.String("auto-compaction-retention", "", "compact the history by itself, and keep so much: a duration, or a number of hours; in mode\nrevision a number of revisions (default: keep all). Nodes with the same setting do it once")
 	f.Bool("insecure", false, "let --api-listen and --etcd-listen take clients without certificates: every client that reaches them\ncan read and write")
 	f.String("metrics-listen", "", "serve metrics and health at this address too, host:port, to every client that reaches it")
+	f.String("audit-file", "", "record refused requests in this file, rotated by size, and reads by --audit-level")
+	f.StringSlice("audit-level", nil, "what is recorded for keys that begin so, PREFIX=LEVEL (repeatable):\n"+
+		"none, metadata (refused requests, which is the default) or request (also reads)")
 	f.String("log-level", "info", "debug, info, warn or error")
 	f.String("log-format", "text", "text or json")
 	return f

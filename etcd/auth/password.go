@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	errAuthFailed     = status.Error(codes.InvalidArgument, "etcdserver: authentication failed, invalid user ID or password")
+	ErrAuthFailed     = status.Error(codes.InvalidArgument, "etcdserver: authentication failed, invalid user ID or password")
 	errBadPassword    = status.Error(codes.InvalidArgument, "aweigh: passwords have at most 72 bytes")
 	errHashedPassword = status.Error(codes.InvalidArgument, "aweigh: hashedPassword is not what bcrypt makes at a cost of up to 12, in base64")
 )
@@ -41,7 +41,7 @@ func NewPasswords() *Passwords { return &Passwords{turn: make(chan struct{}, 1)}
 func (p *Passwords) Check(ctx context.Context, address string, u *scope.User, password string) error {
 	return p.inTurn(ctx, address, func() error {
 		if u == nil || len(u.Password) == 0 || bcrypt.CompareHashAndPassword(u.Password, []byte(password)) != nil {
-			return errAuthFailed
+			return ErrAuthFailed
 		}
 		return nil
 	})

@@ -18,6 +18,9 @@ func (row *Row) Middleware(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(ctx))
 			return
 		}
+		if row.Refused != nil {
+			row.Refused(r, refused)
+		}
 		code := http.StatusServiceUnavailable
 		if refused.Reason != Unavailable {
 			code = http.StatusUnauthorized

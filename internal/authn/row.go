@@ -3,6 +3,7 @@ package authn
 import (
 	"context"
 	"log/slog"
+	"net/http"
 )
 
 // Authenticator knows one kind of credential.
@@ -21,6 +22,8 @@ type Row struct {
 	Anonymous bool
 	// Count, if not nil, gets the kind of each request's credential, and Accepted or the reason of the refusal.
 	Count func(Kind, Reason)
+	// Refused, if not nil, gets the requests that Middleware refuses.
+	Refused func(*http.Request, *Refusal)
 	// Error, if not nil, is the error of a refusal for clients of Connect, gRPC and gRPC-Web.
 	Error func(*Refusal) error
 	// Log, if not nil, gets refusals, at level Debug.

@@ -22,6 +22,7 @@ import (
 	"github.com/aweigh/aweigh/internal/autocompact"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/internal/metrics"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
@@ -31,10 +32,11 @@ import (
 type Daemon struct {
 	Node     *node.Node
 	store    store.Store
-	socket   *api.Server  // for this machine
-	server   *api.Server  // nil without api-listen
-	health   *api.Server  // nil without metrics-listen
-	etcd     *etcd.Server // nil without etcd-listen
+	socket   *api.Server     // for this machine
+	server   *api.Server     // nil without api-listen
+	health   *api.Server     // nil without metrics-listen
+	etcd     *etcd.Server    // nil without etcd-listen
+	requests *requestlog.Log // nil without audit-file
 	callers  *callers
 	anchor   bool // it has a key to sign with
 	log      *slog.Logger
@@ -109,6 +111,9 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		return err
 	}
 	d.callers = who
+	if d.requests, err = openRequests(dir, s, cfg.Name, d.log); err != nil {
+		return err
+	}
 	users := false
 	if s.Etcd != "" {
 		if users, err = usersOnly(context.Background(), s, d.Node); err != nil {
@@ -135,7 +140,8 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 			return fmt.Errorf("daemon: %w", err)
 		}
 		if d.etcd, err = etcd.Listen(etcd.Config{
-			Scratch: dir.Scratch(), Guard: who.guard, Callers: who.row(true), Announce: s.EtcdURLs, MaxRequest: s.EtcdMost, ProgressEvery: every,
+			Scratch: dir.Scratch(), Guard: who.guard, Callers: who.row(true), Requests: d.requests,
+			Announce: s.EtcdURLs, MaxRequest: s.EtcdMost, ProgressEvery: every,
 			Metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown.ServeHTTP(w, r) }),
 			Listen:  s.Etcd, TLS: secure, UsersOnly: users, Node: d.Node, Log: d.log, Size: func() (taken, live int64) {
 				m := disk.Metrics()
@@ -146,10 +152,10 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		}
 		port = d.etcd
 	}
-	shown = metrics.Handler(cfg.Version, len(d.insecure) > 0, d.Node, disk, port, &who.counts)
+	shown = metrics.Handler(cfg.Version, len(d.insecure) > 0, d.Node, disk, port, &who.counts, d.requests)
 	served := api.Config{
 		Node: d.Node, Metrics: shown, Log: d.log, Open: d.insecure, Admins: s.APIAdmins, TLS: secure,
-		Guard: who.guard, Callers: who.row(secure == nil),
+		Guard: who.guard, Callers: who.row(secure == nil), Requests: d.requests,
 	}
 	path, err := dir.Socket()
 	if err != nil {
@@ -277,6 +283,14 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 		return all.Wait()
 	})
+	group.Go(func() error { // the record ends after the last request
+		ended, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		go func() {
+			<-served
+			cancel()
+		}()
+		return d.requests.Run(ended)
+	})
 	group.Go(func() error {
 		// The API stops first: its requests hold snapshots of the store.
 		nodeCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -307,6 +321,7 @@ func (d *Daemon) Close() (err error) {
 	if d.etcd != nil {
 		err = errors.Join(err, d.etcd.Close())
 	}
+	err = errors.Join(err, d.requests.Close())
 	if d.Node != nil {
 		err = errors.Join(err, d.Node.Close())
 	}

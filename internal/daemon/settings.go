@@ -81,6 +81,9 @@ func Check(s home.Settings) error {
 	if err := checkAPI(s); err != nil {
 		return err
 	}
+	if err := checkRequests(s); err != nil {
+		return err
+	}
 	if _, err := issuersOf(s); err != nil {
 		return err
 	}

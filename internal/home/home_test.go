@@ -15,6 +15,7 @@ func TestSettingsSurviveTheirFile(t *testing.T) {
 			Relay: true, Relays: []string{"/ip4/127.0.0.1/tcp/3/p2p/x"}, Follow: []string{"/a/", "/b/c/"}, PerIP: 40, WatchMemory: 16,
 			API: "127.0.0.1:0", APICert: "c.crt", APIKey: "c.key", APICA: "c-ca.crt", APICRL: "c.crl", APIAdmins: []string{"alice"}, Insecure: true, Etcd: "127.0.0.1:2379", EtcdURLs: []string{"https://a.example:2379"},
 			EtcdCert: "a.crt", EtcdKey: "a.key", EtcdCA: "ca.crt", EtcdAuto: true, EtcdCRL: "crl.pem", EtcdMost: 2 << 20, EtcdTells: "1m", Compact: [2]string{"revision", "1000"}, Metrics: "0.0.0.0:9177", LogLevel: "debug", LogFormat: "json",
+			AuditFile: "audit.jsonl", AuditLevels: []string{"=none", "/secrets/=request"},
 		},
 	} {
 		d := Dir(t.TempDir())
@@ -25,7 +26,8 @@ func TestSettingsSurviveTheirFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, list := range []*[]string{&got.Listen, &got.Announce, &got.Bootstrap, &got.Relays, &got.Follow, &got.EtcdURLs, &got.APIAdmins} {
+		for _, list := range []*[]string{&got.Listen, &got.Announce, &got.Bootstrap, &got.Relays, &got.Follow,
+			&got.EtcdURLs, &got.APIAdmins, &got.AuditLevels} {
 			if len(*list) == 0 {
 				*list = nil
 			}

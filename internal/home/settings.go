@@ -43,6 +43,8 @@ type Settings struct {
 	EtcdTells   string    // how often a watch that asked for it gets its progress, a duration; empty is the default
 	Compact     [2]string // mode and retention of compactions by themselves, as in etcd; empty: none
 	Metrics     string    // host:port for metrics and health alone; empty for none
+	AuditFile   string    // where requests are recorded; empty: nowhere
+	AuditLevels []string  // PREFIX=LEVEL: which requests for the keys below are
 	LogLevel    string    // debug, info, warn, error
 	LogFormat   string    // text, json
 }
@@ -134,6 +136,9 @@ func (s Settings) yaml() string {
 	one("", "auto-compaction-retention", s.Compact[1])
 	flag("Let api-listen and etcd-listen take clients without certificates: every client that reaches them can read and write.", "insecure", s.Insecure)
 	one("Where metrics and health are served besides, to every client that reaches it, host:port.", "metrics-listen", s.Metrics)
+	one("File in which refused requests are recorded, and reads by the levels below.", "audit-file", s.AuditFile)
+	list("What is recorded for keys that begin so, PREFIX=LEVEL: none, metadata (refusals) or request (also reads).",
+		"audit-level", s.AuditLevels)
 	one("debug, info, warn or error.", "log-level", s.LogLevel)
 	one("text or json.", "log-format", s.LogFormat)
 	return b.String()
@@ -151,7 +156,8 @@ func SettingsOf(k *koanf.Koanf) Settings {
 		Etcd: k.String("etcd-listen"), EtcdURLs: k.Strings("etcd-announce"), EtcdCert: k.String("etcd-cert-file"), EtcdKey: k.String("etcd-key-file"),
 		EtcdCA: k.String("etcd-trusted-ca-file"), EtcdAuto: k.Bool("etcd-auto-tls"),
 		EtcdCRL: k.String("client-crl-file"), EtcdMost: k.Int("max-request-bytes"), EtcdTells: k.String("watch-progress-notify-interval"),
-		Compact:  [2]string{k.String("auto-compaction-mode"), k.String("auto-compaction-retention")},
+		Compact:   [2]string{k.String("auto-compaction-mode"), k.String("auto-compaction-retention")},
+		AuditFile: k.String("audit-file"), AuditLevels: k.Strings("audit-level"),
 		LogLevel: k.String("log-level"), LogFormat: k.String("log-format"),
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd"
 	"github.com/aweigh/aweigh/internal/authn"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/store"
@@ -53,7 +54,8 @@ const (
 // Handler serves the metrics of a node, its store, and its port of etcd's API, which
 // is nil if there is none. insecure reports whether a port takes clients without certificates, and callers are the counts of
 // their credentials.
-func Handler(version string, insecure bool, n Node, s Store, port Etcd, callers *authn.Counts) http.Handler {
+func Handler(version string, insecure bool, n Node, s Store, port Etcd, callers *authn.Counts,
+	requests *requestlog.Log) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -70,7 +72,7 @@ func Handler(version string, insecure bool, n Node, s Store, port Etcd, callers 
 			}
 			return 0
 		}),
-		collector{ofNode(n, port), ofNetwork(n), ofStore(s), ofCallers(callers)},
+		collector{ofNode(n, port), ofNetwork(n), ofStore(s), ofCallers(callers), ofRequests(requests)},
 	)
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeWithin, DisableCompression: true,

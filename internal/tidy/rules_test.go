@@ -11,8 +11,9 @@ const module = "github.com/aweigh/aweigh"
 var (
 	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "internal/refusal", "kv"}
 	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
-	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/authn", "internal/fence", "internal/socket")
-	held    = append(slices.Clip(pure), "internal/lthash", "node/machine", "node/referral") // held to the rules of pure code
+	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/authn", "internal/fence",
+		"internal/requestlog", "internal/socket")
+	held = append(slices.Clip(pure), "internal/lthash", "node/machine", "node/referral") // held to the rules of pure code
 )
 
 // directions states what the packages in and below a folder may import of this
@@ -31,6 +32,7 @@ var directions = []struct {
 	{"internal/lthash", []string{"internal/must"}, "it hashes sets of elements, whatever they stand for"},
 	{"internal/fence", nil, "it looks at requests of HTTP, whatever they ask for"},
 	{"internal/authn", []string{""}, "it finds the callers of all surfaces, and uses none"},
+	{"internal/requestlog", []string{"", "internal/authn", "kv"}, "it records requests of all surfaces, and uses none"},
 	{"internal/socket", nil, "it opens sockets, whatever is served there"},
 	{"kv", []string{""}, "storage as a vocabulary, below all who store"},
 	{"quorum", base, "weights and consensus are the lowest decision"},
