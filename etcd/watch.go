@@ -275,7 +275,7 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	x, why := newWatch(r)
 	var newest, compacted int64
 	by, err := w.holds(w.ctx, r)
-	w.note(w.ctx, watchMethod, r, cmp.Or(err, requestlog.Begun))
+	w.note(w.ctx, watchMethod, r, cmp.Or(err, requestlog.ErrBegun))
 	if err != nil {
 		why = err.Error()
 	} else if x != nil {

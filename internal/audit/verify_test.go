@@ -174,6 +174,39 @@ func TestForgedLinesAreFound(t *testing.T) {
 	}
 }
 
+// TestForgedBlocksAndRunsAreFound: a header that no anchors signed dates no line, and a file does not go on with another
+// history.
+func TestForgedBlocksAndRunsAreFound(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.write(t, 0, 4)
+	lines := n.trail(t, &aweighv1.TailRequest{})
+	var c audit.Change
+	if err := json.Unmarshal([]byte(lines[1]), &c); err != nil || c.Final == "" {
+		t.Fatal(err, c)
+	}
+	redated := slices.Clone(lines)
+	redated[1] = audit.Redate(t, c)
+	if _, err := n.verify(redated, nil); !errors.Is(err, audit.ErrTrail) || !strings.Contains(err.Error(), "line 2:") {
+		t.Errorf("a header that no anchors signed: %v", err)
+	}
+	size := len(lines) - 1
+	later := n.trail(t, &aweighv1.TailRequest{SinceIndex: int64(size)})
+	if _, err := n.verify(slices.Concat(lines[:size], later), nil); err != nil {
+		t.Fatal(err)
+	}
+	hash := strings.Index(later[0], `"hashes":["`) + len(`"hashes":["`)
+	other := byte('0')
+	if later[0][hash] == '0' {
+		other = '1'
+	}
+	later[0] = later[0][:hash] + string(other) + later[0][hash+1:]
+	_, err := n.verify(slices.Concat(lines, later), nil)
+	if !errors.Is(err, audit.ErrTrail) || !strings.Contains(err.Error(), fmt.Sprintf("line %d:", size+2)) {
+		t.Errorf("another history before: %v", err)
+	}
+}
+
 // TestTrailsAreOfTheirNetwork: a trail does not hold for another network, and goes through the checkpoints of its own
 // alone.
 func TestTrailsAreOfTheirNetwork(t *testing.T) {

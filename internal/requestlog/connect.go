@@ -37,7 +37,7 @@ func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conne
 func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		s := &stream{StreamingHandlerConn: conn}
-		s.sent = func() { i.log.Note(ctx, i.port, conn.Spec().Procedure, s.request, Begun) }
+		s.sent = func() { i.log.Note(ctx, i.port, conn.Spec().Procedure, s.request, ErrBegun) }
 		err := next(ctx, s)
 		if Refused(err) || !s.begun {
 			i.log.Note(ctx, i.port, conn.Spec().Procedure, s.request, err)

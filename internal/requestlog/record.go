@@ -41,8 +41,8 @@ const (
 	maxReason = 512
 )
 
-// Begun is the outcome of a read that is a stream, when its request came. It is no error of a request.
-var Begun = errors.New("begun")
+// ErrBegun is the outcome of a read that is a stream, when its request came. It is no error of a request.
+var ErrBegun = errors.New("begun")
 
 // readers are the methods that read, of both APIs. Others read if their request holds one of Range.
 var readers = map[string]bool{
@@ -76,7 +76,7 @@ func (l *Log) Note(ctx context.Context, port, call string, request any, err erro
 		x.Keys = append(x.Keys, keyText{text(keys[i].Key, maxBytes), text(keys[i].End, maxBytes)})
 	}
 	switch {
-	case errors.Is(err, Begun):
+	case errors.Is(err, ErrBegun):
 		x.Outcome = "begun"
 	case err != nil:
 		x.Outcome, x.Code, x.Reason = "failed", code.String(), text([]byte(messageOf(err)), maxReason)
@@ -105,7 +105,7 @@ func (r Refusal) Unwrap() error { return r.Cause }
 // codeOf is the code of an error of Connect or gRPC, whose numbers are the same.
 func codeOf(err error) codes.Code {
 	var c interface{ GRPCStatus() *status.Status }
-	if err == nil || errors.Is(err, Begun) {
+	if err == nil || errors.Is(err, ErrBegun) {
 		return codes.OK
 	}
 	if errors.As(err, &c) {
