@@ -43,7 +43,9 @@ func (g *gate) permit(ctx context.Context, procedure string, request any) (conte
 		return ctx, auth.Grant{Revision: -1}, nil
 	}
 	local := need.local == nil || need.local(request)
-	x, err := g.guard.Permit(ctx, local, func(r *auth.Rights) error {
+	soon, cancel := patient(ctx) // without a quorum, the client gets the reason
+	defer cancel()
+	x, err := g.guard.Permit(soon, local, func(r *auth.Rights) error {
 		if r == nil {
 			return withoutUsers(ctx)
 		}

@@ -249,6 +249,10 @@ func TestPendingOutlivesAllButDisks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A node that has asked the quorum once knows that there are no users, and judges the callers of its port alone.
+	if _, err := c.Put(within(t, 20*time.Second), putOf("/warm", "1")); err != nil {
+		t.Fatal(err)
+	}
 	n.nodes[2].signal(sigKill)
 	n.nodes[3].signal(sigKill)
 
