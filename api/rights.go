@@ -45,15 +45,17 @@ var rights = map[string]right{
 	aweighv1connect.NodeResolveProcedure: {
 		may: readingKey[*aweighv1.ResolveRequest], local: serializable, reads: true, shows: resolved,
 	},
-	aweighv1connect.NodeObjectProcedure:    {may: ruling, reads: true}, // the request names no key
-	aweighv1connect.NodeRedirectsProcedure: {may: reading[*aweighv1.RedirectsRequest], local: serializable, reads: true},
+	aweighv1connect.NodeObjectProcedure: {may: ruling, reads: true}, // the request names no key
+	aweighv1connect.NodeRedirectsProcedure: {
+		may: reading[*aweighv1.RedirectsRequest], local: serializable, reads: true, shows: movesShown,
+	},
 	aweighv1connect.NodeActProcedure: { // see mayAct
 		may: readingKey[*aweighv1.ActRequest], local: never, shows: resolved,
 	},
 	aweighv1connect.NodeJudgeProcedure:   {may: readingKey[*aweighv1.JudgeRequest], local: serializable, reads: true},
 	aweighv1connect.NodeSignalsProcedure: {may: reading[*aweighv1.SignalsRequest]},
 	aweighv1connect.NodeHistoryProcedure: {may: readingKey[*aweighv1.HistoryRequest], reads: true, shows: entriesShown},
-	aweighv1connect.NodeProveProcedure:   {may: readingKey[*aweighv1.ProveRequest], reads: true},
+	aweighv1connect.NodeProveProcedure:   {may: ruling}, // a proof holds the whole mutation, with other keys and values
 	aweighv1connect.NodeTailProcedure:    {may: tailing},
 	aweighv1connect.NodeBackupProcedure:  {may: ruling},
 
@@ -198,6 +200,16 @@ func resolved(r *auth.Rights, answer any) error {
 		return nil
 	}
 	return r.MayRead(m.Key, nil)
+}
+
+// movesShown is for answers with the keys that moved aliases lead to.
+func movesShown(r *auth.Rights, answer any) error {
+	for _, m := range answer.(*aweighv1.RedirectsResponse).Moved {
+		if err := r.MayRead(m.To, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // entriesShown is for answers with the keys that entries of the history are about.

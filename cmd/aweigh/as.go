@@ -67,6 +67,9 @@ func (by *signedBy) open(ctx context.Context) (key votes.PrivateKey, held *token
 	if *by.key == "" {
 		return key, nil, fmt.Errorf("%w: --token goes with --as, the key that the token is for", errUsage)
 	}
+	if token.Is([]byte(*by.key)) {
+		return key, nil, fmt.Errorf("%w: --as takes the name of a file, and not a token", errUsage)
+	}
 	data, err := readSome(*by.key)
 	if err != nil {
 		return key, nil, err

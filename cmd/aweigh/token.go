@@ -146,6 +146,10 @@ func (a *app) tokenCreate() *cobra.Command {
 					return err
 				}
 			}
+			g.Object = aweigh.UID{1}
+			if _, err := token.New(by.Key, held, g); err != nil { // before there is a record
+				return err
+			}
 			if g.Object, err = putRecord(ctx, by, &g); err != nil {
 				return fmt.Errorf("the token's record %s: %w", show.Key(g.Record), err)
 			}
@@ -158,9 +162,14 @@ func (a *app) tokenCreate() *cobra.Command {
 	})
 }
 
+// recordOf is how the value of a token's record begins.
+func recordOf(name string, by votes.PublicKey) string {
+	return fmt.Sprintf("token %s, signed by %s,", name, by)
+}
+
 // putRecord makes the key of a grant's record, and returns its object.
 func putRecord(ctx context.Context, by *client.Author, g *scope.Grant) (u aweigh.UID, err error) {
-	value := fmt.Sprintf("token %s, signed by %s, until %s", g.Name, by.Key.Public(), time.Unix(0, int64(g.NotAfter)).UTC().Format(time.RFC3339))
+	value := fmt.Sprintf("%s until %s", recordOf(g.Name, by.Key.Public()), time.Unix(0, int64(g.NotAfter)).UTC().Format(time.RFC3339))
 	r, err := by.Txn(ctx, scope.Txn{
 		Compare: []scope.Compare{{Target: scope.OnVersion, Relation: scope.Equal, Key: g.Record}},
 		Success: []scope.Op{{Kind: scope.OpPut, Key: g.Record, Value: []byte(value)}},
@@ -276,6 +285,10 @@ func (a *app) tokenRevoke() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if made := recordOf(g.Name, g.By); !bytes.HasPrefix(r.Kv.GetValue(), []byte(made)) { // a forged token may name any key
+			return fmt.Errorf("%w: %s is not the record of this token: its value does not begin with %q; delete the key itself if it should go",
+				errState, show.Key(g.Record), made)
+		}
 		remove := s.Client.Delete
 		if as.given() {
 			remove = func(ctx context.Context, req *aweighv1.DeleteRequest) (*aweighv1.DeleteResponse, error) {
@@ -292,6 +305,9 @@ func (a *app) tokenRevoke() *cobra.Command {
 
 // readToken reads a token's file.
 func readToken(name string) (*token.Token, error) {
+	if token.Is([]byte(name)) {
+		return nil, fmt.Errorf("%w: a token stands where the name of its file is expected", errUsage)
+	}
 	data, err := readSome(name)
 	if err != nil {
 		return nil, err

@@ -238,7 +238,7 @@ func TestUsersBindTheAPI(t *testing.T) {
 		"history": {func(c methods) error {
 			return asks(c.History, ctx, &aweighv1.HistoryRequest{Key: in})
 		}, "rb"},
-		"prove":  {func(c methods) error { return asks(c.Prove, ctx, &aweighv1.ProveRequest{Key: in}) }, "rb"},
+		"prove":  {func(c methods) error { return asks(c.Prove, ctx, &aweighv1.ProveRequest{Key: in}) }, ""},
 		"backup": {func(c methods) error { return streamed(c.Backup, ctx, &aweighv1.BackupRequest{}) }, ""},
 		"checkpoint": {func(c methods) error {
 			return asks(c.Checkpoint, ctx, &aweighv1.CheckpointRequest{})

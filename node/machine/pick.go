@@ -124,7 +124,11 @@ func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, 
 			local.entries = append(local.entries, e)
 			continue
 		}
-		author := e.bundle.Mutations()[0].Principal() // it could hold any number of keys of its own
+		first := &e.bundle.Mutations()[0]
+		author := first.Author
+		if by := first.Principal(); by != author { // it can grant to any number of keys, none of which has a seat
+			author = aweigh.Sum([]byte("aweigh/holders"), by[:])
+		}
 		l := by[author]
 		if l == nil {
 			l = &line{author: author}

@@ -2,10 +2,13 @@ package machine
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -86,5 +89,37 @@ func TestProposalsGetTheBundlesOfUnlistedAuthors(t *testing.T) {
 	n.wants.parts = []*part{{hash: b.ID(), lacks: map[aweigh.Hash]bool{b.ID(): true}}}
 	if err := n.admit(b, "leader"); err != nil || n.pool.get(b.ID()) == nil {
 		t.Errorf("a proposal cannot be assembled: %v", err)
+	}
+}
+
+// TestGrantsThatEndedAreNotTaken: a leaked token is no key to fill the pool with after its end; and a holder has no seat
+// by the anchor that signed its grant.
+func TestGrantsThatEndedAreNotTaken(t *testing.T) {
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
+	holder := loneKey(t, 9)
+	bundle := func(number int, end aweigh.Instant) *scope.CheckedBundle {
+		t.Helper()
+		g, err := scope.SignGrant(n.author, scope.Grant{Scope: n.id, To: holder.Public(), Name: "ci", NotAfter: end})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := scope.Sign(holder, n.chain.policy.Limits, scope.Mutation{
+			Scope: n.id, Class: scope.Write, Content: canon.Encode(putTxn("/k", "v")), Grants: [][]byte{g.Encode()},
+			Nonce: fmt.Appendf(nil, "%08d", number), ValidUntil: n.now.Add(time.Minute),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if err := n.admit(bundle(1, 1), "stranger"); !errors.Is(err, scope.ErrGrantEnded) {
+		t.Errorf("a grant that ended: %v", err)
+	}
+	if err := n.admit(bundle(2, n.now.Add(time.Hour)), "stranger"); err != nil {
+		t.Fatal(err)
+	}
+	seats, strangers := n.lines(nil, n.now)
+	if len(seats) != 0 || len(strangers) != 1 {
+		t.Errorf("%d seats and %d strangers have bundles", len(seats), len(strangers))
 	}
 }
