@@ -149,19 +149,6 @@ func (m *CheckedMutation) Principal() aweigh.Hash {
 	return m.Author
 }
 
-// GrantsEnd is the first end of the grants of a bundle, 0 if it has none.
-func (c *CheckedBundle) GrantsEnd() (end aweigh.Instant) {
-	for i := range c.mutations[0].grants {
-		if at := c.mutations[0].grants[i].NotAfter; end == 0 || at < end {
-			end = at
-		}
-	}
-	return end
-}
-
-// ErrGrantEnded refuses bundles whose grants have ended before they reach a block. It wraps ErrDenied.
-var ErrGrantEnded = fmt.Errorf("%w: the grants of the author have ended", ErrDenied)
-
 // grantsHold returns why the grants of a mutation do not hold when it executes.
 func (x *execution) grantsHold(m *CheckedMutation) (failure, err error) {
 	for i := range m.grants {

@@ -244,15 +244,3 @@ func TestP45GrantsCount(t *testing.T) {
 		t.Errorf("without grants, the principal is %s", got)
 	}
 }
-
-// TestBundlesKnowTheEndOfTheirGrants: the first end of a chain.
-func TestBundlesKnowTheEndOfTheirGrants(t *testing.T) {
-	w := newGrantTest(t)
-	w.author = testKey(t, 50)
-	plain, granted := w.put("/a/x", "1"), w.put("/a/x", "1")
-	first := w.now.Add(time.Minute)
-	granted.Grants = [][]byte{w.grant(99, 51, func(g *Grant) { g.NotAfter = first }), w.grant(51, 50)}
-	if a, b := w.reserving(0, plain).GrantsEnd(), w.reserving(0, granted).GrantsEnd(); a != 0 || b != first {
-		t.Errorf("%v and %v", a, b)
-	}
-}

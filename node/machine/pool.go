@@ -285,9 +285,6 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	if err := m.chain.terms.Admits(b); err != nil && !wanted {
 		return err
 	}
-	if end := b.GrantsEnd(); end > 0 && end < head && !wanted {
-		return scope.ErrGrantEnded
-	}
 	if len(b.Raw()) > lim.BundleBytes { // it was checked under another policy
 		return fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", scope.ErrInvalid, len(b.Raw()), lim.BundleBytes)
 	}
