@@ -33,6 +33,7 @@ type CheckedBundle struct {
 	reserve   int64
 	cost      int64
 	looks     int64
+	limits    Limits // that it is within
 }
 
 // CheckedMutation is one mutation of a CheckedBundle with its content decoded.
@@ -72,6 +73,9 @@ func (c *CheckedBundle) ValidUntil() aweigh.Instant { return c.until }
 
 // Reserve is what its author declares that the mutations may cost beyond what their form allows.
 func (c *CheckedBundle) Reserve() int64 { return c.reserve }
+
+// CheckedWithin reports whether the bundle was checked under these limits.
+func (c *CheckedBundle) CheckedWithin(lim Limits) bool { return c.limits == lim }
 
 // Cost is the most units of work that executing the bundle may take: what the form of its mutations
 // allows, and its reserve. A unit is about a microsecond of one processor; see budget.go.
@@ -174,7 +178,9 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 		return nil, fmt.Errorf("%w: a bundle of %d mutations, between 1 and %d are taken", ErrInvalid, len(b.Mutations), lim.BlockMutations)
 	}
 	author := b.Author.ID()
-	c := &CheckedBundle{author: b.Author, signature: b.Signature, mutations: make([]CheckedMutation, len(b.Mutations))}
+	c := &CheckedBundle{
+		author: b.Author, signature: b.Signature, mutations: make([]CheckedMutation, len(b.Mutations)), limits: lim,
+	}
 	if b.Reserve < 0 || b.Reserve > lim.BlockCost {
 		return nil, fmt.Errorf("%w: a bundle that reserves %d units of cost, at most %d are taken", ErrInvalid, b.Reserve, lim.BlockCost)
 	}

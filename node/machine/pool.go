@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -285,11 +284,11 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	if err := m.chain.terms.Admits(b); err != nil && !wanted {
 		return err
 	}
-	if len(b.Raw()) > lim.BundleBytes { // it was checked under another policy
-		return fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", scope.ErrInvalid, len(b.Raw()), lim.BundleBytes)
-	}
-	if b.Cost() > lim.BlockCost {
-		return fmt.Errorf("%w: a bundle that costs up to %d units, at most %d are taken", scope.ErrInvalid, b.Cost(), lim.BlockCost)
+	if !b.CheckedWithin(lim) { // under another policy
+		var err error
+		if b, err = verified(b.Raw(), lim); err != nil {
+			return err
+		}
 	}
 	if m.applied(b) {
 		return nil // it came late, or twice

@@ -113,3 +113,20 @@ func TestHoldersHaveNoSeat(t *testing.T) {
 		t.Errorf("%d seats and %d strangers have bundles", len(seats), len(strangers))
 	}
 }
+
+// TestBundlesAreCheckedUnderThePolicyInForce: one that was checked under another policy is checked again.
+func TestBundlesAreCheckedUnderThePolicyInForce(t *testing.T) {
+	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
+	for key, valid := range map[string]bool{"/" + strings.Repeat("k", 2000): false, "/k": true} {
+		b, err := scope.Sign(loneKey(t, 9), scope.MostLimits(), scope.Mutation{
+			Scope: n.id, Class: scope.Write, Content: canon.Encode(putTxn(key, "v")),
+			Nonce: []byte("12345678"), ValidUntil: n.now.Add(time.Minute),
+		})
+		if err == nil {
+			err = n.admit(b, "stranger")
+		}
+		if errors.Is(err, scope.ErrInvalid) == valid {
+			t.Errorf("a key of %d bytes: %v", len(key), err)
+		}
+	}
+}
