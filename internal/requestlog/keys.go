@@ -13,8 +13,8 @@ const (
 	maxBytes = 1 << 10 // of a key in a line
 )
 
-// KeysOf returns the keys that a request names, and whether it reads: as fields of messages are called in both APIs,
-// key and range_end, or prefix. It looks at no other bytes.
+// KeysOf returns the first maxKeys ranges of keys that a request names, and whether it reads: as fields of messages are
+// called in both APIs, key and range_end, or prefix. It looks at no other bytes.
 func KeysOf(request any) (keys []Keys, reads bool) {
 	m, ok := request.(proto.Message)
 	if !ok {
@@ -25,7 +25,7 @@ func KeysOf(request any) (keys []Keys, reads bool) {
 }
 
 func collect(m protoreflect.Message, depth int, keys *[]Keys, reads *bool) {
-	if depth > maxDepth || len(*keys) >= maxKeys {
+	if depth > maxDepth {
 		return
 	}
 	if m.Descriptor().Name() == "RangeRequest" {
@@ -39,26 +39,26 @@ func collect(m protoreflect.Message, depth int, keys *[]Keys, reads *bool) {
 		}
 		return m.Get(f).Bytes()
 	}
-	if key, end := bytesOf("key"), bytesOf("range_end"); len(key) > 0 {
+	if key, end := bytesOf("key"), bytesOf("range_end"); len(key) > 0 && len(*keys) < maxKeys {
 		*keys = append(*keys, Keys{key, end})
 	}
-	if prefix := bytesOf("prefix"); len(prefix) > 0 {
+	if prefix := bytesOf("prefix"); len(prefix) > 0 && len(*keys) < maxKeys {
 		end := kv.PrefixEnd(prefix)
 		if end == nil {
 			end = []byte{0}
 		}
 		*keys = append(*keys, Keys{prefix, end})
 	}
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+	for i := range fields.Len() { // Message.Range has no order
+		f := fields.Get(i)
 		switch {
-		case f.Kind() != protoreflect.MessageKind || f.IsMap():
+		case f.Kind() != protoreflect.MessageKind || f.IsMap() || !m.Has(f):
 		case f.IsList():
-			for i := range v.List().Len() {
-				collect(v.List().Get(i).Message(), depth+1, keys, reads)
+			for list, j := m.Get(f).List(), 0; j < list.Len(); j++ {
+				collect(list.Get(j).Message(), depth+1, keys, reads)
 			}
 		default:
-			collect(v.Message(), depth+1, keys, reads)
+			collect(m.Get(f).Message(), depth+1, keys, reads)
 		}
-		return len(*keys) < maxKeys
-	})
+	}
 }

@@ -49,10 +49,14 @@ func ParseRules(texts []string) (rules []Rule, err error) {
 	return rules, nil
 }
 
-// levelOf is the highest level of any of the keys, and that of the empty prefix where there are none.
+// levelOf is the highest level of any of the keys, and that of the empty prefix where there are none. A request that
+// names as many ranges as a line holds may name others: it counts as one of all keys.
 func levelOf(rules []Rule, keys []Keys) (most Level) {
-	if len(keys) == 0 {
+	switch len(keys) {
+	case 0:
 		keys = []Keys{{}}
+	case maxKeys:
+		keys = []Keys{{Key: []byte{0}, End: []byte{0}}}
 	}
 	for i := range keys {
 		k := &keys[i]

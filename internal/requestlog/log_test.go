@@ -60,6 +60,18 @@ func finish(t *testing.T, l *Log) {
 	}
 }
 
+// afterMany reads a key in a transaction that puts more keys before than a line holds.
+func afterMany(key string) *aweighv1.TxnRequest {
+	t := new(aweighv1.TxnRequest)
+	for range maxKeys + 1 {
+		put := &aweighv1.PutRequest{Key: []byte("/n")}
+		t.Success = append(t.Success, &aweighv1.Op{Op: &aweighv1.Op_Put{Put: put}})
+	}
+	read := &aweighv1.RangeRequest{Key: []byte(key)}
+	t.Success = append(t.Success, &aweighv1.Op{Op: &aweighv1.Op_Range{Range: read}})
+	return t
+}
+
 func TestLevelsChooseWhatIsRecorded(t *testing.T) {
 	read := func(key, end string) any { return &aweighv1.RangeRequest{Key: []byte(key), RangeEnd: []byte(end)} }
 	for name, x := range map[string]struct {
@@ -85,7 +97,10 @@ func TestLevelsChooseWhatIsRecorded(t *testing.T) {
 		"a read in a transaction": {[]string{"/a=request"}, &aweighv1.TxnRequest{Success: []*aweighv1.Op{
 			{Op: &aweighv1.Op_Range{Range: read("/a", "").(*aweighv1.RangeRequest)}},
 		}}, nil, "done"},
-		"a write": {[]string{"/a=request"}, &aweighv1.PutRequest{Key: []byte("/a")}, nil, ""},
+		"a write":                     {[]string{"/a=request"}, &aweighv1.PutRequest{Key: []byte("/a")}, nil, ""},
+		"a read after many keys":      {[]string{"/n=none", "/m=request"}, afterMany("/m"), nil, "done"},
+		"a refusal after many keys":   {[]string{"/n=none"}, afterMany("/m"), denied, "refused"},
+		"many keys that do not count": {[]string{"=none"}, afterMany("/m"), denied, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			call := "/aweigh.v1.Node/Range"
