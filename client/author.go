@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
@@ -25,7 +26,8 @@ const (
 
 // Author writes to one scope with a key of its own: the node that takes a write carries it, and vouches for nothing.
 //
-// A missing or incomplete Once is filled in. Errors are those of Client.Txn. A repeated write answers from the record,
+// A missing or incomplete Once is filled in; a write by grants is valid no longer than they are. Errors are those of
+// Client.Txn, and wrap ErrDenied if the grants have ended. A repeated write answers from the record,
 // without responses.
 type Author struct {
 	Client *Client
@@ -97,8 +99,19 @@ func (a *Author) submit(ctx context.Context, class scope.Class, content []byte, 
 	*aweighv1.Header, *aweighv1.Outcome, error) {
 	fill(once)
 	m := scope.Mutation{
-		Scope: a.Scope, Class: class, Content: content, Justification: (*once).Justification, Caller: a.Caller, Grants: a.Grants,
-		Nonce: (*once).Nonce, ValidUntil: aweigh.Instant((*once).ValidUntilNs),
+		Scope: a.Scope, Class: class, Content: content, Justification: (*once).Justification, Caller: a.Caller,
+		Nonce: (*once).Nonce, ValidUntil: aweigh.Instant((*once).ValidUntilNs), Grants: a.Grants,
+	}
+	grants, err := a.Chain()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	for i := range grants { // which no mutation outlives
+		m.ValidUntil = min(m.ValidUntil, grants[i].NotAfter)
+	}
+	if m.ValidUntil <= aweigh.InstantOf(time.Now()) && m.ValidUntil < aweigh.Instant((*once).ValidUntilNs) {
+		return nil, nil, fmt.Errorf("%w: the grant of the author ended at %s", ErrDenied,
+			m.ValidUntil.Time().UTC().Format(time.RFC3339))
 	}
 	least, err := scope.Sign(a.Key, a.Limits, m)
 	if err != nil {

@@ -23,8 +23,8 @@ type Grant struct {
 	Name      string          // for people
 	Prefixes  [][]byte        // as Author.Prefixes
 	Verbs     []string        // as Author.Verbs
-	NotAfter  aweigh.Instant  // by the blocks' time; it permits nothing afterwards
-	Record    []byte          // a key; the grant permits nothing unless it names Object. None: there is no such condition
+	NotAfter  aweigh.Instant  // by the blocks' time; it permits nothing afterwards, and no mutation is valid for longer
+	Record    []byte          // a key that must name Object, or the grant permits nothing; none: no such condition
 	Object    aweigh.UID      // zero if Record is empty
 	Signature []byte          // of By, over all other fields
 }
@@ -33,8 +33,8 @@ type Grant struct {
 const (
 	// MaxGrants bounds the grants of a chain.
 	MaxGrants = 4
-	// grantUnits is what a grant costs: its signature is verified, and a record of up to 1.5 MiB is read.
-	grantUnits = 448
+	// grantUnits is what a grant costs by its form: its signature is verified, and a record of a few KiB is looked at.
+	grantUnits = 64
 )
 
 // SignGrant signs a grant with the key that it names as its signer. Errors wrap ErrInvalid.
@@ -135,10 +135,17 @@ func (m *CheckedMutation) readGrants(first *CheckedMutation, lim Limits) (err er
 		return fmt.Errorf("a mutation of class %s has grants, which it does not need", m.Class)
 	case first != nil:
 		m.grants = first.grants
-		return nil
+	default:
+		if m.grants, err = openGrants(m.Grants, m.Scope, m.Author, lim.KeyBytes); err != nil {
+			return err
+		}
 	}
-	m.grants, err = openGrants(m.Grants, m.Scope, m.Author, lim.KeyBytes)
-	return err
+	for i := range m.grants {
+		if g := &m.grants[i]; m.ValidUntil > g.NotAfter {
+			return fmt.Errorf("it is valid for longer than the grant %q", g.Name)
+		}
+	}
+	return nil
 }
 
 // Principal is the author whose rights a mutation uses: its own author, or the one that signed the first grant.
@@ -149,7 +156,7 @@ func (m *CheckedMutation) Principal() aweigh.Hash {
 	return m.Author
 }
 
-// grantsHold returns why the grants of a mutation do not hold when it executes.
+// grantsHold returns why the grants of a mutation do not hold when it executes. Only a motion can outlive them.
 func (x *execution) grantsHold(m *CheckedMutation) (failure, err error) {
 	for i := range m.grants {
 		g := &m.grants[i]
@@ -162,6 +169,9 @@ func (x *execution) grantsHold(m *CheckedMutation) (failure, err error) {
 		v, there, err := x.newest(g.Record)
 		if err != nil {
 			return nil, err
+		}
+		if failure := x.spend(looked(len(v.Key) + len(v.Value))); failure != nil {
+			return failure, nil
 		}
 		if !there || v.UID != g.Object {
 			return fmt.Errorf("%w: the grant %q is revoked", ErrDenied, g.Name), nil

@@ -38,6 +38,13 @@ func (w grantTest) grant(by, to byte, change ...func(*Grant)) []byte {
 func (w grantTest) does(key byte, m Mutation, grants ...[]byte) Outcome {
 	w.t.Helper()
 	w.author, m.Grants = testKey(w.t, key), grants
+	for _, raw := range grants {
+		var g Grant
+		if err := canon.Decode(raw, &g); err != nil {
+			w.t.Fatalf("decoding: %v", err)
+		}
+		m.ValidUntil = min(m.ValidUntil, g.NotAfter)
+	}
 	return w.step(m).Outcomes[0]
 }
 
@@ -94,7 +101,7 @@ func TestP45GrantsEnd(t *testing.T) {
 		t.Fatalf("before its end: %s: %q", out.Code, out.Reason)
 	}
 	w.now = w.now.Add(11 * time.Second)
-	if out := w.does(50, w.put("/a/x", "2"), soon); !strings.Contains(out.Reason, `the grant "ci" has expired`) {
+	if out := w.does(50, w.put("/a/x", "2"), soon); out.Code != Expired {
 		t.Errorf("after its end: %s: %q", out.Code, out.Reason)
 	}
 	w.does(97, w.put("/tokens/ci", "for the build"))
@@ -130,25 +137,33 @@ func TestP45RevocationHoldsWithinABlock(t *testing.T) {
 	}
 }
 
-// TestP45MotionsNeedGrantsAtTheirEnd: a motion whose author's grant was revoked meanwhile is void.
+// TestP45MotionsNeedGrantsAtTheirEnd: a motion whose author's grant was revoked or has ended meanwhile is void.
 func TestP45MotionsNeedGrantsAtTheirEnd(t *testing.T) {
-	for _, revoked := range []bool{false, true} {
+	for _, meanwhile := range []string{"", "revoked", "ended"} {
 		a := newAssembly(t, 4, func(p *Policy) { p.Authors = []Author{alice(t, nil), {Name: "anchors", Who: Anchors}} })
 		w := grantTest{a.world}
 		w.does(99, w.put("/tokens/ci", "1"))
-		g := w.grant(99, 50, func(g *Grant) { g.Record, g.Object = []byte("/tokens/ci"), w.uid("/tokens/ci") })
+		g := w.grant(99, 50, func(g *Grant) {
+			g.Record, g.Object = []byte("/tokens/ci"), w.uid("/tokens/ci")
+			g.NotAfter = w.now.Add(2 * time.Minute)
+		})
 		opened := w.does(50, w.put("/secrets/a", "1"), g)
 		if opened.Code != Pending {
 			t.Fatalf("%s: %q", opened.Code, opened.Reason)
 		}
 		want := "carried"
-		if revoked {
+		switch meanwhile {
+		case "revoked":
 			w.does(99, w.ops(del("/tokens/ci", "")))
 			want = `void: denied: the grant "ci" is revoked`
+		case "ended":
+			w.now = w.now.Add(3 * time.Minute)
+			w.step()
+			want = `void: denied: the grant "ci" has expired`
 		}
 		a.cast(a.approve(opened.Mutation, 4))
 		if got := a.fate(opened.Mutation); got != want {
-			t.Errorf("revoked (%v): the motion is %s", revoked, got)
+			t.Errorf("meanwhile it was %q: the motion is %s", meanwhile, got)
 		}
 	}
 }
@@ -206,6 +221,14 @@ func TestP45BadGrantsReachNoBlock(t *testing.T) {
 	if _, err := Sign(w.author, w.g.Policy.Limits, one, two); !errors.Is(err, ErrInvalid) {
 		t.Errorf("different grants in one bundle: %v", err)
 	}
+	one, two = w.put("/a/x", "1"), w.put("/a/y", "1")
+	for _, m := range []*Mutation{&one, &two} {
+		m.Grants = [][]byte{with(func(g *Grant) { g.NotAfter = one.ValidUntil })}
+	}
+	two.ValidUntil++
+	if _, err := Sign(w.author, w.g.Policy.Limits, one, two); !errors.Is(err, ErrInvalid) {
+		t.Errorf("the second of a bundle is valid for longer than its grant: %v", err)
+	}
 	decision := w.mutation(Withdraw, Withdrawal{})
 	decision.Grants = [][]byte{raw(good)}
 	if _, err := Sign(w.author, w.g.Policy.Limits, decision); !errors.Is(err, ErrInvalid) {
@@ -242,5 +265,23 @@ func TestP45GrantsCount(t *testing.T) {
 	}
 	if got := a.Mutations()[0].Principal(); got != w.author.Public().ID() {
 		t.Errorf("without grants, the principal is %s", got)
+	}
+}
+
+// TestP45RecordsArePaid: a look at a large record costs what other looks at it do.
+func TestP45RecordsArePaid(t *testing.T) {
+	w := newGrantTest(t)
+	w.does(97, w.put("/tokens/ci", strings.Repeat("x", 1<<20)))
+	m := w.put("/a/x", "1")
+	m.Grants = [][]byte{w.grant(99, 50, func(g *Grant) { g.Record, g.Object = []byte("/tokens/ci"), w.uid("/tokens/ci") })}
+	w.author = testKey(t, 50)
+	for _, c := range []struct {
+		reserve int64
+		want    Code
+	}{{100, Exceeded}, {300, Applied}} {
+		w.now = w.now.Add(time.Second)
+		if out := w.execute(w.block([]*CheckedBundle{w.reserving(c.reserve, m)})).Outcomes[0]; out.Code != c.want {
+			t.Errorf("with a reserve of %d units: %s: %q", c.reserve, out.Code, out.Reason)
+		}
 	}
 }

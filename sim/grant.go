@@ -26,6 +26,7 @@ func (a *actor) granted(m scope.Mutation, done func(machine.Reply)) {
 		g, err := scope.SignGrant(by, a.grant(holder.Public()))
 		must.OK(err, "signing a grant")
 		m.Grants, by = append(m.Grants, g.Encode()), holder
+		m.ValidUntil = min(m.ValidUntil, g.NotAfter)
 	}
 	b, err := scope.SignReserving(0, by, a.w.Genesis.Policy.Limits, m)
 	must.OK(err, "signing a bundle under grants")

@@ -47,11 +47,15 @@ type grantFlags struct {
 func newGrantFlags(c *cobra.Command) *grantFlags {
 	f := c.Flags()
 	return &grantFlags{
-		prefixes: f.StringArray("prefix", nil, "of keys that may change (repeatable; default: all that the signer may change)"),
-		verbs:    f.StringSlice("verb", nil, "that may be done: "+strings.Join(scope.AuthorVerbs, ", ")+",\nor the verb of an action (repeatable; default: all that the signer may do)"),
-		span:     f.Duration("for", time.Hour, "how long it permits this"),
-		to:       f.String("to", "", "the public key that may use it, like ed25519:… (default: a new one, whose\nprivate part the token holds)"),
-		file:     f.String("file", "", "write the token to this new file, readable by its owner alone (default: to standard output)"),
+		prefixes: f.StringArray("prefix", nil, "of keys that may change (repeatable; default: all that the signer\n"+
+			"may change)"),
+		verbs: f.StringSlice("verb", nil, "that may be done: "+strings.Join(scope.AuthorVerbs, ", ")+",\n"+
+			"or the verb of an action (repeatable; default: all that the signer may do)"),
+		span: f.Duration("for", time.Hour, "how long it permits this"),
+		to: f.String("to", "", "the public key that may use it, like ed25519:… (default: a new one, whose\n"+
+			"private part the token holds)"),
+		file: f.String("file", "", "write the token to this new file, readable by its owner alone (default: to\n"+
+			"standard output)"),
 	}
 }
 
@@ -60,7 +64,9 @@ func (f *grantFlags) grant(name string, now time.Time) (g scope.Grant, err error
 	if *f.span <= 0 {
 		return g, fmt.Errorf("%w: --for is more than 0, not %s", errUsage, *f.span)
 	}
-	g = scope.Grant{Name: name, NotAfter: aweigh.InstantOf(now.Add(*f.span)), Verbs: slices.Compact(slices.Sorted(slices.Values(*f.verbs)))}
+	g = scope.Grant{
+		Name: name, NotAfter: aweigh.InstantOf(now.Add(*f.span)), Verbs: slices.Compact(slices.Sorted(slices.Values(*f.verbs))),
+	}
 	for _, text := range *f.prefixes {
 		prefix, err := prefixOf(text)
 		if err != nil {
@@ -137,7 +143,8 @@ func (a *app) tokenCreate() *cobra.Command {
 			if _, other, err := s.whereDecided(ctx, prefix); err != nil {
 				return err
 			} else if !bytes.Equal(other.Id, x.Id) {
-				return fmt.Errorf("%w: %s and %s are in two scopes; make a token for each", errUsage, show.Key(about), show.Key(prefix))
+				return fmt.Errorf("%w: %s and %s are in two scopes; make a token for each", errUsage, show.Key(about),
+					show.Key(prefix))
 			}
 		}
 		if g.Scope = by.Scope; !*none {
@@ -269,13 +276,13 @@ func (a *app) tokenRevoke() *cobra.Command {
 		}
 		g := t.Last()
 		if len(g.Record) == 0 {
-			return fmt.Errorf("%w: the token has no record: it ends at %s, with the record of the token that it was made of, or with its author's entry (\"aweigh auth revoke\")",
-				errState, time.Unix(0, int64(t.NotAfter())).UTC().Format(time.RFC3339))
+			return fmt.Errorf("%w: the token has no record: it ends at %s, with the record of the token that it was made "+
+				"of, or with its author's entry (\"aweigh auth revoke\")", errState, time.Unix(0, int64(t.NotAfter())).UTC().Format(time.RFC3339))
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		req := &aweighv1.DeleteRequest{Key: g.Record}
-		if req.Once, err = once(); err != nil {
+		o, err := once()
+		if err != nil {
 			return err
 		}
 		r, err := s.Client.Resolve(ctx, &aweighv1.ResolveRequest{Key: g.Record})
@@ -285,22 +292,44 @@ func (a *app) tokenRevoke() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if made := recordOf(g.Name, g.By); !bytes.HasPrefix(r.Kv.GetValue(), []byte(made)) { // a forged token may name any key
-			return fmt.Errorf("%w: %s is not the record of this token: its value does not begin with %q; delete the key itself if it should go",
-				errState, show.Key(g.Record), made)
+		made := recordOf(g.Name, g.By)
+		if !bytes.HasPrefix(r.Kv.GetValue(), []byte(made)) { // a forged token may name any key
+			return fmt.Errorf("%w: %s is not the record of this token: its value does not begin with %q; delete the key "+
+				"itself if it should go", errState, show.Key(g.Record), made)
 		}
-		remove := s.Client.Delete
-		if as.given() {
-			remove = func(ctx context.Context, req *aweighv1.DeleteRequest) (*aweighv1.DeleteResponse, error) {
-				return as.remove(ctx, s, req)
-			}
-		}
-		resp, err := remove(ctx, req)
+		txn, err := removeRecord(ctx, s, as, g.Record, r.Kv.GetModRevision(), o)
 		if err != nil {
 			return err
 		}
-		return s.Printer.Delete(resp)
+		out := &aweighv1.DeleteResponse{Header: txn.Header, Repeated: txn.Repeated}
+		if len(txn.Responses) > 0 {
+			out.Deleted = txn.Responses[0].GetDelete().GetDeleted()
+		}
+		return s.Printer.Delete(out)
 	})
+}
+
+// removeRecord deletes a key if it was last changed in a revision. Otherwise the error wraps client.ErrCondition.
+func removeRecord(ctx context.Context, s *session, as *signedBy, key []byte, revision int64, once *aweighv1.Once) (
+	txn *aweighv1.TxnResponse, err error) {
+	if as.given() {
+		txn, err = as.txn(ctx, s, scope.Txn{
+			Compare: []scope.Compare{{Target: scope.OnMod, Relation: scope.Equal, Key: key, Number: revision}},
+			Success: []scope.Op{{Kind: scope.OpDelete, Key: key}},
+		}, once)
+	} else {
+		txn, err = s.Client.Txn(ctx, &aweighv1.TxnRequest{
+			Compare: []*aweighv1.Compare{{
+				Target: aweighv1.Compare_TARGET_MOD, Relation: aweighv1.Compare_RELATION_EQUAL, Key: key, Number: revision,
+			}},
+			Success: []*aweighv1.Op{{Op: &aweighv1.Op_Delete{Delete: &aweighv1.DeleteRequest{Key: key}}}},
+			Once:    once,
+		})
+	}
+	if err == nil && !txn.Succeeded && !txn.Repeated {
+		err = client.ErrCondition
+	}
+	return txn, err
 }
 
 // readToken reads a token's file.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/aweigh/aweigh/internal/canon"
@@ -27,6 +28,9 @@ func (m *Model) granted(mut *scope.CheckedMutation) error {
 		}
 		if len(g.Record) == 0 {
 			continue
+		}
+		if failure := m.pay(look{key: g.Record, revision: math.MaxInt64, price: looked}); failure != nil {
+			return failure
 		}
 		if kv, there := m.keys()[string(g.Record)]; !there || kv.UID != g.Object {
 			return fmt.Errorf("%w: the grant %q is revoked", scope.ErrDenied, g.Name)

@@ -78,7 +78,6 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 			return false
 		}
 	}
-
 	m.Executed++
 	m.commit()
 	if out.Revision = m.view.Revision; failure == nil {

@@ -34,7 +34,7 @@ func given(bytes int) int64  { return 1 + int64(bytes)/1024 }
 
 // form is what a mutation may cost by its form. That of a decision is not reckoned.
 func form(mut *scope.CheckedMutation) int64 {
-	units := 16 + 448*int64(len(mut.Grants))
+	units := 16 + 64*int64(len(mut.Grants))
 	switch {
 	case mut.Txn != nil:
 		units += 4 * statements(mut.Txn)
