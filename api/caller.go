@@ -31,8 +31,8 @@ type (
 
 var (
 	// errStranger refuses connections of other users to the node's socket.
-	errStranger = errors.New("api: the node's socket is for the user that runs the node, and for root: run the command " +
-		"as that user, or use an address that the node's api-listen names, with a client certificate or a token")
+	errStranger = errors.New("api: the node's socket is for the user that runs the node, and for root: run the " +
+		"command as that user, or use an address that the node's api-listen names, with a client certificate or a token")
 	// errAfar refuses requests from other machines that need an anchor's key.
 	errAfar = errors.New("api: decisions are signed with the anchor's own key, so they are taken from its own machine only: by the node's socket, or on a node with \"insecure\" by a loopback address")
 	// errNoAdmin refuses the same to callers with a name.

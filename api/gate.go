@@ -65,7 +65,7 @@ func owner(ctx context.Context) bool {
 
 // withoutUsers reports why a caller may not make a request while users are not enabled.
 func withoutUsers(ctx context.Context) error {
-	if id, _ := authn.FromContext(ctx); id.Kind == authn.OIDC {
+	if id, _ := authn.FromContext(ctx); id.Kind == authn.OIDC || id.Kind == authn.User {
 		return auth.ErrTokensOfUsers
 	}
 	return nil

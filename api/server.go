@@ -43,8 +43,8 @@ type Config struct {
 
 	// Guard has the rights of users; nil: all callers have all rights.
 	Guard *auth.Guard
-	// Callers finds the caller of each request. Default: the names in certificates of clients, the users at sockets, and
-	// without TLS also anonymous callers.
+	// Callers finds the caller of each request. Default: the names in certificates of clients, the users at sockets,
+	// and without TLS also anonymous callers.
 	Callers *authn.Row
 
 	// The fields below apply to TCP addresses alone, not to sockets.
@@ -52,7 +52,7 @@ type Config struct {
 	// TLS are the settings of the server, which ask clients for certificates; nil: any client that reaches the address
 	// is served.
 	TLS *tls.Config
-	// Admins are those who may use the anchor's key, and have all rights: common names of certificates, and texts of
+	// Admins are the callers that may use the anchor's key, and have all rights: common names of certificates, and texts of
 	// identities.
 	Admins []string
 }

@@ -103,17 +103,15 @@ func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (*
 // Observe implements etcdpb.ElectionServer: it sends the leader, each of its
 // values, and the next leader.
 func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStreamingServer[etcdpb.LeaderResponse]) error {
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	o := observer{service: s.service, prefix: append(bytes.Clone(r.Name), '/'), tell: sender(ctx, stream.Send, observerSlow)}
-	go func() {
-		_ = s.rest(ctx, nil, nil) // until the server stops, or the client goes
-		cancel()
-	}()
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	o := observer{service: s.service, prefix: append(bytes.Clone(r.Name), '/')}
+	o.tell = sender(ctx, cancel, stream.Send, observerSlow)
+	go s.attend(ctx, cancel)
 	for {
 		err := o.look(ctx)
 		if err != nil && ctx.Err() != nil {
-			return s.rest(stream.Context(), nil, nil) // which of them
+			return worded(ctx, context.Cause(ctx))
 		}
 		if err != nil {
 			return toStatus(ctx, err)

@@ -15,15 +15,17 @@ const observerSlow = 10 * time.Second
 
 var errObserverSlow = status.Error(codes.ResourceExhausted, "etcdserver: the observer takes nothing")
 
-// sender sends in a goroutine of its own until ctx ends, so that an observer that takes nothing is given up after slow.
-func sender(ctx context.Context, send func(*etcdpb.LeaderResponse) error, slow time.Duration) func(*etcdpb.LeaderResponse) error {
-	next, failed := make(chan *etcdpb.LeaderResponse), make(chan error, 1)
+// sender sends in a goroutine of its own until ctx ends, so that an observer that takes nothing is given up after slow. An
+// error of send cancels ctx.
+func sender(ctx context.Context, cancel context.CancelCauseFunc, send func(*etcdpb.LeaderResponse) error, slow time.Duration) (
+	tell func(*etcdpb.LeaderResponse) error) {
+	next := make(chan *etcdpb.LeaderResponse)
 	go func() {
 		for {
 			select {
 			case r := <-next:
 				if err := send(r); err != nil {
-					failed <- err
+					cancel(err)
 					return
 				}
 			case <-ctx.Done():
@@ -37,12 +39,26 @@ func sender(ctx context.Context, send func(*etcdpb.LeaderResponse) error, slow t
 		select {
 		case next <- r:
 			return nil
-		case err := <-failed:
-			return err
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C:
 			return errObserverSlow
+		}
+	}
+}
+
+// attend cancels ctx when the server stops, and when its client goes or its token ends.
+func (s *service) attend(ctx context.Context, cancel context.CancelCauseFunc) {
+	look := time.NewTicker(tokenLook)
+	defer look.Stop()
+	for {
+		err := s.rest(ctx, nil, look.C)
+		if err == nil {
+			err = tokenEnded(ctx)
+		}
+		if err != nil {
+			cancel(err)
+			return
 		}
 	}
 }

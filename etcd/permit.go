@@ -185,8 +185,8 @@ func (p *permitted) RecvMsg(m any) error {
 	if err := p.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
-	if refused := authn.Again(p.ctx); refused != nil {
-		return status.Error(refused.Code(), refused.Error())
+	if err := tokenEnded(p.ctx); err != nil {
+		return err
 	}
 	if _, watch := m.(*etcdpb.WatchRequest); watch {
 		return nil
@@ -199,7 +199,11 @@ func (p *permitted) RecvMsg(m any) error {
 
 // SendMsg implements grpc.ServerStream.
 func (p *permitted) SendMsg(m any) error {
-	if err := p.still(); err != nil {
+	err := tokenEnded(p.ctx)
+	if err == nil {
+		err = p.still()
+	}
+	if err != nil {
 		return err
 	}
 	return p.ServerStream.SendMsg(m)

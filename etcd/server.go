@@ -49,7 +49,7 @@ type Config struct {
 	// Callers finds the caller of each call. It accepts anonymous ones, as Authenticate is such a call: the rights of
 	// users decide then.
 	Callers *authn.Row
-	Size    func() (taken, live int64) // bytes of the store's files, and of those that are needed; nil if nobody knows
+	Size    func() (taken, live int64) // bytes of the store's files, and of those that are needed; nil if that is not known
 	Log     *slog.Logger
 	// Announce are the URLs at which clients reach the server, for other nodes to tell.
 	// Default: the address listened on, unless that is every one.

@@ -150,7 +150,7 @@ func (w *watchStream) run(requests <-chan *etcdpb.WatchRequest, failed <-chan er
 		case <-progress.C:
 			err = w.progressEach()
 		case <-tokens.C:
-			err = w.tokenEnded()
+			err = tokenEnded(w.ctx)
 		case <-looks:
 			err = nil
 			if missed++; w.hasLeader() {

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -27,8 +28,8 @@ func (w *watchStream) judge() error {
 	return nil
 }
 
-// mayStill reports whether the client has the right to a watch, and ends the watch otherwise. As after a compaction, its
-// number stays taken until the client cancels it.
+// mayStill reports whether the client has the right to a watch, and ends the watch otherwise. As after a compaction,
+// its number stays taken until the client cancels it.
 func (w *watchStream) mayStill(x *watch) (bool, error) {
 	if w.guard.Revision() == x.by.Revision {
 		return true, nil
@@ -44,9 +45,9 @@ func (w *watchStream) mayStill(x *watch) (bool, error) {
 	})
 }
 
-// tokenEnded reports that the token of the stream's client ended.
-func (w *watchStream) tokenEnded() error {
-	if r := authn.Again(w.ctx); r != nil {
+// tokenEnded reports that the token of a stream's client ended.
+func tokenEnded(ctx context.Context) error {
+	if r := authn.Again(ctx); r != nil {
 		return status.Error(r.Code(), r.Error())
 	}
 	return nil

@@ -115,8 +115,8 @@ type Grant struct {
 }
 
 // Permit reports why a caller may not make a request, and by what it may. may gets its rights, nil if users are not
-// enabled. A refusal is by the newest users and roles: a node that did not hear of a change yet refuses nothing that the
-// change allows. A local request is answered by what this node knows, however old.
+// enabled. A refusal is by the newest users and roles: a node that did not hear of a change yet refuses nothing that
+// the change allows. A local request is answered by what this node knows, however old.
 func (g *Guard) Permit(ctx context.Context, local bool, may func(*Rights) error) (x Grant, err error) {
 	if local {
 		return g.permit(ctx, may)

@@ -228,6 +228,7 @@ func TestBadTokensAreRefused(t *testing.T) {
 	// A watch ends with its token, and so does what follows the next fetch of keys after the issuer withdrew one.
 	short := x.token("one", map[string]any{"exp": time.Now().Add(3*time.Second - time.Minute).Unix()}) // clocks may differ by a minute
 	begin := time.Now()
+	proclaim := x.observed(metadata.AppendToOutgoingContext(ctx, "token", short), metadata.AppendToOutgoingContext(ctx, "token", good))
 	stream, err := etcdpb.NewWatchClient(etcdAt(t, x.etcd, x.own.Cert())).Watch(metadata.AppendToOutgoingContext(ctx, "token", short))
 	if err == nil {
 		err = stream.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_CreateRequest{CreateRequest: &etcdpb.WatchCreateRequest{Key: []byte("/app/1")}}})
@@ -244,6 +245,9 @@ func TestBadTokensAreRefused(t *testing.T) {
 	if d := time.Since(begin); d > 3*time.Second+5*time.Second {
 		t.Errorf("a watch outlived its token by %v", d)
 	}
+	if err := proclaim(); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("after its token ended, an observer of an election gets %v", err)
+	}
 	x.issuer.Key("two", "ES256")
 	x.issuer.Publish("two")
 	file := x.file(x.token("two", nil))
@@ -254,6 +258,36 @@ func TestBadTokensAreRefused(t *testing.T) {
 		return nil
 	})
 	x.want(4, "key", append(append([]string{"get", "/app/1"}, x.flags()...), "--token-file", x.file(good))...)
+}
+
+// observed has one caller observe the election that another has won. The function that it returns has the leader proclaim
+// another value, and returns with what error the observer hears of it.
+func (x *guarded) observed(observer, leader context.Context) func() error {
+	x.t.Helper()
+	conn := etcdAt(x.t, x.etcd, x.own.Cert())
+	elections := etcdpb.NewElectionClient(conn)
+	lease, err := etcdpb.NewLeaseClient(conn).LeaseGrant(leader, &etcdpb.LeaseGrantRequest{TTL: 600}, grpc.WaitForReady(true))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	won, err := elections.Campaign(leader, &etcdpb.CampaignRequest{Name: []byte("/app/election"), Lease: lease.ID, Value: []byte("1")})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	stream, err := elections.Observe(observer, &etcdpb.LeaderRequest{Name: []byte("/app/election")})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return func() error {
+		if _, err := elections.Proclaim(leader, &etcdpb.ProclaimRequest{Leader: won.Leader, Value: []byte("2")}); err != nil {
+			x.t.Fatal(err)
+		}
+		_, err := stream.Recv()
+		return err
+	}
 }
 
 // cross sends what a web page of another site can make a browser send, with a good token.
