@@ -45,9 +45,9 @@ const (
 
 // Tail delivers the entries of the scope's lineage in order, after a run of those before: all that were final at the
 // call, then with t.Follow those that become final later. A page is read only when the one before was delivered. The
-// entries hold digests, and no values. A node that caught up by a snapshot has no blocks from before: for their entries the error wraps
-// machine.ErrNoBlock and states the entry from which on Tail can begin. It returns the error of deliver, ErrStopped, or
-// the reason why ctx ended.
+// entries hold digests, and no values. A node that caught up by a snapshot has no blocks from before: for their entries
+// the error wraps machine.ErrNoBlock and states the entry from which on Tail can begin. It returns the error of
+// deliver, ErrStopped, or the reason why ctx ended.
 func (n *Replica) Tail(ctx context.Context, t Tail, deliver func(TailPage) error) error {
 	r := tailing{Replica: n, want: t, at: t.Index, terms: make(map[scope.Ruled]*scope.Terms)}
 	for first := true; ; first = false {
@@ -240,6 +240,7 @@ func (r *tailing) name(v *View, e *lineage.Entry) (string, error) {
 		terms := r.terms[under]
 		if terms == nil { // this node lacks handovers
 			terms = new(scope.Terms)
+			r.terms[under] = terms
 		}
 		r.under, r.names = under, terms.AuthorNames()
 	}

@@ -53,8 +53,8 @@ func tailOf(t *testing.T, n *Replica, want Tail) (items []TailItem, head lineage
 	return items, tree.Head(), pages, err
 }
 
-// TestTailsComeInPages: a tail comes in bounded pages, which lead to the root of the lineage, whatever is hidden; and it
-// goes on with what becomes final.
+// TestTailsComeInPages: a tail comes in bounded pages, which lead to the root of the lineage, whatever is hidden; and
+// it goes on with what becomes final.
 func TestTailsComeInPages(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 1, quorum.BFT)
@@ -120,8 +120,8 @@ func TestTailsComeInPages(t *testing.T) {
 	}
 }
 
-// TestTailsNameWhatIsMissing: a node that caught up by a snapshot refuses entries from before, and names the first that it
-// can show; a node that dropped blocks shows their entries without what makes the blocks final.
+// TestTailsNameWhatIsMissing: a node that caught up by a snapshot refuses entries from before, and names the first that
+// it can show; a node that dropped blocks shows their entries without what makes the blocks final.
 func TestTailsNameWhatIsMissing(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()

@@ -94,8 +94,8 @@ func Lines(items []*aweighv1.TailItem) ([]any, error) {
 // changeOf is the line of an entry, without what the entry does not hold.
 func changeOf(e *lineage.Entry, index int64) *Change {
 	c := &Change{
-		Kind: KindChange, Next: since(index +
-			1), Index: index, Hash: e.Hash().String(), Scope: e.Scope.String(), Class: e.Class.String(),
+		Kind: KindChange, Next: since(index + 1), Index: index, Hash: e.Hash().String(), Scope: e.Scope.String(),
+		Class:    e.Class.String(),
 		Revision: e.Revision, Height: uint64(e.Height), Place: e.Index, Author: digest(e.Author), Caller: e.Caller,
 		Mutation: digest(e.Mutation), Justification: e.Justification, Reason: e.Reason, Prior: digest(e.Prior),
 		Posterior: digest(e.Posterior), Prev: e.Prev, Policy: e.Policy.String(), Roster: e.Roster.String(),

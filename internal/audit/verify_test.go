@@ -174,8 +174,8 @@ func TestForgedLinesAreFound(t *testing.T) {
 	}
 }
 
-// TestForgedBlocksAndRunsAreFound: a header that no anchors signed dates no line, and a file does not go on with another
-// history.
+// TestForgedBlocksAndRunsAreFound: a header that no anchors signed dates no line, and a file does not go on with
+// another history.
 func TestForgedBlocksAndRunsAreFound(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// BenchmarkCaller is what a put of a user with a token costs beside the put itself: to find the caller, and to judge it.
+// BenchmarkCaller is what a put of a user with a token costs beside the put itself: to find the caller, and to judge
+// it.
 func BenchmarkCaller(b *testing.B) {
 	r := newRunning(b, 1)
 	p := newPorts(b, r.on[0])

@@ -314,8 +314,8 @@ func TestUsersBindTheAPI(t *testing.T) {
 	}
 }
 
-// TestWatchesEndWithTheirRight: at both ports a watch sends nothing of blocks after the one that took the right from its
-// client, and ends.
+// TestWatchesEndWithTheirRight: at both ports a watch sends nothing of blocks after the one that took the right from
+// its client, and ends.
 func TestWatchesEndWithTheirRight(t *testing.T) {
 	r := newRunning(t, 1)
 	p := newPorts(t, r.on[0])

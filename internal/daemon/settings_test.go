@@ -33,7 +33,7 @@ func TestSettingsOfTLSGoTogether(t *testing.T) {
 		"an API with TLS alone":    {func(s *home.Settings) { s.API, s.APICert, s.APIKey = "127.0.0.1:0", "a", "b" }, false},
 		"the same, and insecure":   {func(s *home.Settings) { s.API, s.APICert, s.APIKey, s.Insecure = "127.0.0.1:0", "a", "b", true }, false},
 		"an API for tokens":        {func(s *home.Settings) { s.API, s.APICert, s.APIKey, s.OIDC = "0.0.0.0:1", "a", "b", issuers }, true},
-		"tokens of nobody":         {func(s *home.Settings) { s.OIDC = os.DevNull }, false},
+		"tokens of no issuer":      {func(s *home.Settings) { s.OIDC = os.DevNull }, false},
 		"tokens without a file":    {func(s *home.Settings) { s.OIDC = issuers + ".none" }, false},
 		"certificates and no API":  {func(s *home.Settings) { s.APICert, s.APIKey, s.APICA = "a", "b", "c" }, false},
 		"admins, of certificates": {func(s *home.Settings) {

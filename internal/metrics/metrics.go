@@ -52,8 +52,8 @@ const (
 )
 
 // Handler serves the metrics of a node, its store, and its port of etcd's API, which
-// is nil if there is none. insecure reports whether a port takes clients without certificates, and callers are the counts of
-// their credentials.
+// is nil if there is none. insecure reports whether a port takes clients without certificates, and callers are the
+// counts of their credentials.
 func Handler(version string, insecure bool, n Node, s Store, port Etcd, callers *authn.Counts,
 	requests *requestlog.Log) http.Handler {
 	r := prometheus.NewRegistry()
