@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -173,14 +174,15 @@ func (a *app) logout() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		all = slices.DeleteFunc(all, func(l device.Config) bool { return *issuer != "" && l.Issuer != *issuer })
 		for _, l := range all {
-			if *issuer != "" && l.Issuer != *issuer {
-				continue
-			}
 			if err := device.Logout(l); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.out, "logged out at %s of network %s\n", l.Issuer, l.Network.Short())
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(a.out, "there was no login")
 		}
 		return nil
 	}

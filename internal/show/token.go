@@ -67,7 +67,11 @@ func (p Printer) Token(t *token.Token, made, file string, now aweigh.Instant) er
 	if t.Key.IsZero() {
 		holder = "only the key of the last grant can use it"
 	}
-	_, err := fmt.Fprintf(p.Out, "\nsigned by %s; for scope %s; %s\n", t.Grants[0].By, hex.EncodeToString(scopeID[:4]), holder)
+	if len(t.Grants) > 1 {
+		holder = "each grant narrows the one before; " + holder
+	}
+	_, err := fmt.Fprintf(p.Out, "\nsigned by %s; for scope %s; %s\n", t.Grants[0].By, hex.EncodeToString(scopeID[:4]),
+		holder)
 	return err
 }
 

@@ -101,7 +101,7 @@ func Mutation(c scope.Class, content any) scope.Mutation {
 func Grant() scope.Grant {
 	return scope.Grant{
 		Scope: aweigh.Sum([]byte("scope")), By: Key(1).Public(), To: Key(2).Public(), Name: "ci", Prefixes: [][]byte{[]byte("/k")},
-		Verbs: []string{"put"}, NotAfter: 1_700_000_000_123_456_789, Record: []byte("/tokens/ci"), Object: aweigh.UID{1}, Signature: []byte("signed"),
+		Verbs: []string{"put"}, NotAfter: 1_800_000_000_123_456_789, Record: []byte("/tokens/ci"), Object: aweigh.UID{1}, Signature: []byte("signed"),
 	}
 }
 
