@@ -78,6 +78,8 @@ var problems = []struct {
 	{node.ErrAmbiguous, connect.CodeInvalidArgument, Invalid},
 	{node.ErrUID, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrInvalid, connect.CodeInvalidArgument, Invalid},
+	{scope.ErrNoReader, connect.CodePermissionDenied, Denied},
+	{node.ErrNoList, connect.CodeFailedPrecondition, Invalid},
 	{scope.ErrEmptyKey, connect.CodeInvalidArgument, Invalid},
 	{errRequest, connect.CodeInvalidArgument, Invalid},
 	{context.DeadlineExceeded, connect.CodeDeadlineExceeded, ""},

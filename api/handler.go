@@ -25,6 +25,7 @@ type Node interface {
 	In(name string) (*node.Replica, error)
 	Scopes() []node.ScopeInfo
 	AskAnchors(ctx context.Context)
+	Invite(ctx context.Context, t node.Tickets, once node.Once) (node.Invite, machine.Receipt, error)
 	Pin() node.Pin
 	Backup(give func([]node.BackupFile) error) error
 }
@@ -55,7 +56,6 @@ type Part interface {
 	Authors() []scope.Author
 	LostBelow() [][]byte
 	CatchingUp() bool
-	Invite() node.Invite
 	Genesis() scope.Genesis
 }
 

@@ -1,14 +1,18 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // Status implements aweighv1connect.NodeHandler.
@@ -75,8 +79,19 @@ func bytesOrNone(h aweigh.Hash) []byte {
 }
 
 // Invite implements aweighv1connect.NodeHandler.
-func (s *service) Invite(context.Context, *connect.Request[aweighv1.InviteRequest]) (*connect.Response[aweighv1.InviteResponse], error) {
-	return connect.NewResponse(&aweighv1.InviteResponse{Invite: s.at.Invite().String()}), nil
+func (s *service) Invite(ctx context.Context, req *connect.Request[aweighv1.InviteRequest]) (*connect.Response[aweighv1.InviteResponse], error) {
+	t := node.Tickets{Name: req.Msg.Name, Uses: int(cmp.Or(req.Msg.Uses, 1)), For: time.Duration(cmp.Or(req.Msg.ForNs, int64(24*time.Hour)))}
+	i, r, err := s.node.Invite(ctx, t, onceOf(ctx, req.Msg.Once))
+	if err != nil {
+		return nil, problem(err)
+	}
+	resp := &aweighv1.InviteResponse{Invite: i.String(), Name: i.Ticket}
+	if r.Code == scope.Pending {
+		resp.Motion = r.Mutation[:]
+	} else if err := failure(r); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(resp), nil
 }
 
 // Genesis implements aweighv1connect.NodeHandler.

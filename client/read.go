@@ -65,10 +65,9 @@ func (c *Client) Status(ctx context.Context) (*aweighv1.StatusResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Status, &aweighv1.StatusRequest{})
 }
 
-// Invite gives a string with which other nodes can join the network.
-func (c *Client) Invite(ctx context.Context) (string, error) {
-	resp, err := read(ctx, c, aweighv1connect.NodeClient.Invite, &aweighv1.InviteRequest{})
-	return resp.GetInvite(), err
+// Invite gives an invite, with which other nodes can join the network.
+func (c *Client) Invite(ctx context.Context, req *aweighv1.InviteRequest) (*aweighv1.InviteResponse, error) {
+	return read(ctx, c, aweighv1connect.NodeClient.Invite, req)
 }
 
 // Genesis returns the network's genesis, as the node has it.

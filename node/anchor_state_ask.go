@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // Every node asks the anchors that it is connected to whether they sign: when they connect, every few seconds, and
@@ -269,6 +270,10 @@ var errStates = errors.New("node: more scopes than one question may name, or one
 
 // serveStates answers with the states of this node's anchor, at the cost of the peer's budget.
 func (n *Node) serveStates(ctx context.Context, p machine.Peer, body []byte) ([]byte, error) {
+	if !n.knows(p) {
+		n.root.measured.unread.Add(1)
+		return nil, scope.ErrNoReader
+	}
 	if err := n.root.pays(ctx, p, foreignCost+len(body)/len(aweigh.ScopeID{}), maxStateAnswer+len(body)); err != nil {
 		return nil, err
 	}

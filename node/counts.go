@@ -19,6 +19,7 @@ type Counts struct {
 
 	Commits    Latencies // from a client's mutation to its outcome
 	Undecided  uint64    // mutations whose clients stopped waiting
+	Unread     uint64    // frames and requests of peers that may not read the scope
 	GivingWay  float64   // changes a second to which scopes that give way to others are limited now; 0: no limit
 	GaveWay    uint64    // changes that waited for it
 	Reads      Latencies // linearizable
@@ -59,7 +60,8 @@ type inAll struct {
 	refused               [refusal.Classes]atomic.Uint64
 	commits, reads        latency
 	undecided, unanswered atomic.Uint64
-	sent, received        [256]traffic // by tag
+	unread                atomic.Uint64 // frames and requests of peers that may not read
+	sent, received        [256]traffic  // by tag
 }
 
 // anchorMeasures are those of one roster.
@@ -146,7 +148,7 @@ func (n *Replica) Counts() Counts {
 	m := n.measured
 	c := Counts{
 		Blocks: m.blocks.Load(), Mutations: m.mutations.Load(),
-		Commits: m.commits.snapshot(), Undecided: m.undecided.Load(),
+		Commits: m.commits.snapshot(), Undecided: m.undecided.Load(), Unread: m.unread.Load(),
 		Reads: m.reads.snapshot(), Unanswered: m.unanswered.Load(),
 		Sent: totals(&m.sent), Received: totals(&m.received),
 		Events: len(n.runner.events) + n.intake.Waiting(), Submits: len(n.runner.submits), Watches: n.of.WatchMemory(),

@@ -24,9 +24,17 @@ func (n *Node) addressee(frame []byte) (*Replica, []byte) {
 }
 
 func (n *Node) frame(from peer.ID, frame []byte) {
+	gossip := len(frame) > 0 && frame[0] == tagGossip
+	if gossip {
+		frame = frame[1:]
+	}
 	p, rest := n.addressee(frame)
 	if p == nil { // it may be founded in a block that is not here yet
 		n.root.note(machine.Dropped{From: n.called.of(from), Class: refusal.Stale, Why: "a frame of a scope that this node does not follow"})
+		return
+	}
+	if gossip {
+		p.gossip(from, rest)
 		return
 	}
 	p.frame(from, rest)
@@ -58,6 +66,9 @@ func (n *Node) gossip(from peer.ID, topic p2p.Topic, data []byte) p2p.Verdict {
 
 func (n *Node) peer(id peer.ID, up bool) {
 	n.states.linked(id, up)
+	if !up {
+		n.root.readers.parted(id)
+	}
 	for _, p := range n.Replicas() {
 		p.peer(id, up)
 	}

@@ -3,11 +3,11 @@ package node
 import (
 	"bytes"
 	"context"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
@@ -19,89 +19,6 @@ import (
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
-
-// Invite is what a new node needs to join a network: the network's identity, which is the hash of its genesis, and
-// nodes to ask. It does not make the new node an anchor, but a node that reaches those nodes can read everything and
-// propose writes.
-type Invite struct {
-	_       struct{} `cbor:",toarray"`
-	Network aweigh.NetworkID
-	Name    string   // of the network, for people
-	Peers   []string // multiaddrs ending in /p2p/ and a peer ID
-	Recent  string   // the roster in force when it was made, a scope.Trusted; empty: only the genesis is known
-}
-
-// oldInvite is an Invite without a roster, as earlier versions made it.
-type oldInvite struct {
-	_       struct{} `cbor:",toarray"`
-	Network aweigh.NetworkID
-	Name    string
-	Peers   []string
-}
-
-// Trusted returns the roster that the invite carries, zero if it carries none.
-func (i Invite) Trusted() (t scope.Trusted) {
-	t, _ = scope.ParseTrusted(i.Recent) // ParseInvite has checked it
-	return t
-}
-
-// invitePrefix begins the text of an invite; its digit is the format.
-const invitePrefix = "aweigh1"
-
-// MaxInvite bounds the text of an invite, in bytes.
-const MaxInvite = 8 << 10
-
-var inviteText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
-// String returns "aweigh1" and the canonical encoding with a checksum of 4 bytes, in lower-case base32 (RFC 4648,
-// section 6, without padding).
-func (i Invite) String() string {
-	raw := canon.Encode(i)
-	if len(i.Recent) == 0 {
-		raw = canon.Encode(oldInvite{Network: i.Network, Name: i.Name, Peers: i.Peers})
-	}
-	sum := aweigh.Sum([]byte("aweigh/invite/1"), raw)
-	return invitePrefix + inviteText.EncodeToString(append(raw, sum[:4]...))
-}
-
-// ErrInvite is wrapped by errors about text that is no invite.
-var ErrInvite = errors.New("node: not an invite")
-
-// ParseInvite reads the form of Invite.String, in upper or lower case. Errors wrap ErrInvite.
-func ParseInvite(text string) (Invite, error) {
-	var i Invite
-	text = strings.ToLower(strings.TrimSpace(text))
-	body, ok := strings.CutPrefix(text, invitePrefix)
-	if !ok || len(text) > MaxInvite {
-		return i, fmt.Errorf("%w: it starts with %s and has at most %d characters", ErrInvite, invitePrefix, MaxInvite)
-	}
-	raw, err := inviteText.DecodeString(body)
-	if err != nil || len(raw) < 4 || inviteText.EncodeToString(raw) != body {
-		return i, fmt.Errorf("%w: a character is wrong or missing", ErrInvite)
-	}
-	raw, check := raw[:len(raw)-4], raw[len(raw)-4:]
-	if sum := aweigh.Sum([]byte("aweigh/invite/1"), raw); string(sum[:4]) != string(check) {
-		return i, fmt.Errorf("%w: a character is wrong or missing", ErrInvite)
-	}
-	if err := canon.Decode(raw, &i); err != nil {
-		var old oldInvite
-		if again := canon.Decode(raw, &old); again != nil {
-			return Invite{}, fmt.Errorf("%w: %w", ErrInvite, err)
-		}
-		i = Invite{Network: old.Network, Name: old.Name, Peers: old.Peers}
-	} else if _, err := scope.ParseTrusted(i.Recent); err != nil {
-		return Invite{}, fmt.Errorf("%w: its roster: %w", ErrInvite, err)
-	}
-	if _, err := p2p.ParsePeers(i.Peers); err != nil || len(i.Peers) == 0 {
-		return Invite{}, fmt.Errorf("%w: it names no peer to ask: %w", ErrInvite, err)
-	}
-	return i, nil
-}
-
-// Invite returns an invite to this node's network that names this node and the roster in force.
-func (n *Replica) Invite() Invite {
-	return Invite{Network: n.network(), Name: n.genesis.Name, Peers: n.host.Addrs(), Recent: n.of.recent()}
-}
 
 // askGenesis is the request that is answered with the genesis.
 const askGenesis = "genesis"
@@ -119,6 +36,20 @@ func (n *Replica) ask(ctx context.Context, p peer.ID, what string, content any, 
 func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
 	if n.vacant.Load() {
 		return nil, errVacant
+	}
+	if body, ok := bytes.CutPrefix(req, []byte(askForeign)); ok {
+		var ask referral.Question
+		if err := canon.Decode(body, &ask); err != nil {
+			return nil, err
+		}
+		return n.serveForeign(ctx, n.called.of(from), ask)
+	}
+	if body, ok := bytes.CutPrefix(req, []byte(askKnock)); ok {
+		return n.serveKnock(ctx, n.called.of(from), body)
+	}
+	if err := n.refuses(n.called.of(from), nil); err != nil {
+		n.measured.unread.Add(1)
+		return nil, err
 	}
 	if body, ok := bytes.CutPrefix(req, []byte(askHeights)); ok {
 		var ask heightsAsk
@@ -155,13 +86,6 @@ func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte
 		}
 		return n.serveCosign(ctx, machine.Peer(from.String()), ask)
 	}
-	if body, ok := bytes.CutPrefix(req, []byte(askForeign)); ok {
-		var ask referral.Question
-		if err := canon.Decode(body, &ask); err != nil {
-			return nil, err
-		}
-		return n.serveForeign(ctx, n.called.of(from), ask)
-	}
 	if string(req) == askWhere {
 		return canon.Encode(n.of.where()), nil
 	}
@@ -172,8 +96,9 @@ func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte
 }
 
 // FetchGenesis asks the peers that an invite names for the network's genesis, and checks it against the network's
-// identity: the peers are not trusted. It tries until one answers or ctx ends.
-func FetchGenesis(ctx context.Context, identity votes.PrivateKey, invite Invite) (g scope.Genesis, err error) {
+// identity: the peers are not trusted. If the invite has a secret, the peers first admit the node as an observer, under
+// the name. It tries until a peer answers, all of them refuse, or ctx ends.
+func FetchGenesis(ctx context.Context, identity votes.PrivateKey, invite Invite, name string) (g scope.Genesis, err error) {
 	key, err := machine.HostKey(identity)
 	if err != nil {
 		return g, err
@@ -186,9 +111,8 @@ func FetchGenesis(ctx context.Context, identity votes.PrivateKey, invite Invite)
 	host, err := p2p.New(p2p.Config{
 		Key: key, Network: invite.Network, Bootstrap: bootstrap, Listen: []string{},
 		Handler: p2p.Handler{Peer: func(id peer.ID, up bool) {
-			select {
-			case met <- id:
-			default:
+			if up {
+				met <- id
 			}
 		}},
 	})
@@ -199,26 +123,49 @@ func FetchGenesis(ctx context.Context, identity votes.PrivateKey, invite Invite)
 	if err := host.Start(); err != nil {
 		return g, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // before the host closes, which waits for its handler
 	last := errors.New("no peer could be reached")
+	refused := make(map[peer.ID]bool)
 	for {
 		select {
 		case <-ctx.Done():
 			return g, fmt.Errorf("node: fetching the genesis: %w: %w", ctx.Err(), last)
 		case id := <-met:
-			raw, err := host.Request(ctx, id, []byte(askGenesis), maxGenesis)
-			if err != nil {
-				last = err
-				continue
+			if last = invite.knock(ctx, host, id, name); last == nil {
+				g, last = fetchGenesis(ctx, host, id, invite.Network)
 			}
-			g, err := scope.DecodeGenesis(raw)
-			if err == nil && g.Hash() != invite.Network {
-				err = fmt.Errorf("%w: peer %s sent another genesis than the invite names", machine.ErrOtherNetwork, id)
+			if last == nil {
+				return g, nil
 			}
-			if err != nil {
-				last = err
-				continue
+			if refused[id] = errors.Is(last, ErrNotAdmitted); !refused[id] {
+				time.AfterFunc(askAgain, func() { // it may be busy, or wait for others
+					select {
+					case met <- id:
+					case <-ctx.Done():
+					}
+				})
+			} else if len(refused) >= len(bootstrap) {
+				return g, last
 			}
-			return g, nil
 		}
 	}
+}
+
+// askAgain is after how long FetchGenesis asks a peer again.
+const askAgain = 500 * time.Millisecond
+
+// fetchGenesis asks one peer.
+func fetchGenesis(ctx context.Context, host *p2p.Host, id peer.ID, network aweigh.NetworkID) (g scope.Genesis, err error) {
+	raw, err := host.Request(ctx, id, []byte(askGenesis), maxGenesis)
+	switch {
+	case errors.Is(err, p2p.ErrRefused) && strings.Contains(err.Error(), scope.ErrNoReader.Error()):
+		return g, fmt.Errorf("%w: this network admits observers by an invite with a secret: ask for one (aweigh invite)", ErrNotAdmitted)
+	case err != nil:
+		return g, err
+	}
+	if g, err = scope.DecodeGenesis(raw); err == nil && g.Hash() != network {
+		err = fmt.Errorf("%w: peer %s sent another genesis than the invite names", machine.ErrOtherNetwork, id)
+	}
+	return g, err
 }

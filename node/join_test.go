@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -26,27 +25,28 @@ func TestInvitesSurviveTheirText(t *testing.T) {
 	}
 }
 
-// TestInvitesCarryARoster: and those of before, which carry none, are read and written as they were.
-func TestInvitesCarryARoster(t *testing.T) {
-	const before = "aweigh1"
-	old := someInvite.String()
-	if got, err := ParseInvite(old); err != nil || got.Recent != "" || !got.Trusted().Roster.IsZero() || !strings.HasPrefix(old, before) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	raw := canon.Encode(oldInvite{Network: someInvite.Network, Name: someInvite.Name, Peers: someInvite.Peers})
-	if sum := aweigh.Sum([]byte("aweigh/invite/1"), raw); old != before+inviteText.EncodeToString(append(raw, sum[:4]...)) {
-		t.Error("an invite without a roster has another form than before")
-	}
+// TestInvitesCarryARosterAndASecret: and one that carries half of a secret, or a bad roster, is refused.
+func TestInvitesCarryARosterAndASecret(t *testing.T) {
 	i := someInvite
 	want := scope.Trusted{Epoch: 7, Roster: aweigh.Sum([]byte("roster"))}
-	i.Recent = want.String()
-	if got, err := ParseInvite(i.String()); err != nil || got.Trusted() != want || got.Network != i.Network {
+	i.Recent, i.Ticket, i.Secret = want.String(), "vaasa", make([]byte, secretBytes)
+	if got, err := ParseInvite(i.String()); err != nil || got.Trusted() != want || got.Network != i.Network || got.Ticket != "vaasa" || len(got.Secret) != secretBytes {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, bad := range []string{"7", "x:" + want.Roster.String(), "07:" + want.Roster.String()} {
-		i.Recent = bad
-		if _, err := ParseInvite(i.String()); !errors.Is(err, ErrInvite) {
+		other := i
+		other.Recent = bad
+		if _, err := ParseInvite(other.String()); !errors.Is(err, ErrInvite) {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	for _, spoil := range []func(*Invite){
+		func(i *Invite) { i.Ticket = "" }, func(i *Invite) { i.Secret = nil }, func(i *Invite) { i.Secret = i.Secret[1:] },
+	} {
+		other := i
+		spoil(&other)
+		if _, err := ParseInvite(other.String()); !errors.Is(err, ErrInvite) {
+			t.Errorf("%+v: %v", other, err)
 		}
 	}
 }

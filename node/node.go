@@ -145,6 +145,7 @@ func (n *Node) connect() error {
 		Bootstrap: bootstrap,
 		Relay:     n.cfg.Relay, Relays: relays, PerAddressConns: n.cfg.PerIP,
 		Datastore: store.Datastore(n.cfg.Store, []byte("p")),
+		Admit:     n.admits,
 		Log:       n.cfg.Log,
 		Handler: p2p.Handler{
 			Frame:   n.frame,

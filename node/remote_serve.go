@@ -50,6 +50,9 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 		return canon.Encode(referral.Unseated(e.Number)), nil
 	}
 	if err := n.answerForeign(ctx, p, ask, &a); err != nil {
+		if errors.Is(err, scope.ErrNoReader) {
+			n.measured.unread.Add(1)
+		}
 		if a.Failure = scope.FailureIn(err); a.Failure == "" {
 			return nil, err
 		}
@@ -96,6 +99,12 @@ func (n *Replica) turn(ctx context.Context, l *rate.Limiter, cost int) error {
 
 // answerForeign answers a question.
 func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, ask referral.Question, a *referral.Answer) (err error) {
+	switch ask.Kind { // the others say which keys they are about
+	case referral.AskSubmit, referral.AskJudge, referral.AskOutcome:
+		if err := n.refuses(p, nil); err != nil {
+			return err
+		}
+	}
 	switch ask.Kind {
 	case referral.AskSubmit:
 		a.Body, err = n.submitForeign(ctx, p, ask.Body, a)
@@ -105,9 +114,9 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, ask referra
 			return err
 		}
 		if ask.Kind == referral.AskReferrals {
-			a.Body, err = n.referForeign(ctx, ask.Body, a)
+			a.Body, err = n.referForeign(ctx, p, ask.Body, a)
 		} else {
-			a.Body, err = n.proveForeign(ctx, ask.Body, a)
+			a.Body, err = n.proveForeign(ctx, p, ask.Body, a)
 		}
 		return err
 	case referral.AskJudge:
@@ -133,7 +142,7 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, ask referra
 	case referral.AskResolve:
 		var x referral.Name
 		if err = canon.Decode(ask.Body, &x); err == nil {
-			err = n.ownsForeign(v, referral.Keys(x.Key))
+			err = n.ownsForeign(p, v, referral.Keys(x.Key))
 		}
 		if err == nil && x.Version > 0 { // its history is walked
 			err = n.pays(ctx, p, foreignBlock, 0)
@@ -148,7 +157,7 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, ask referra
 	case referral.AskHistory:
 		var x foreignPast
 		if err = canon.Decode(ask.Body, &x); err == nil {
-			err = n.ownsForeign(v, referral.Keys(x.Key))
+			err = n.ownsForeign(p, v, referral.Keys(x.Key))
 		}
 		if err == nil && (x.Limit < 1 || x.Limit > foreignEntries) {
 			err = referral.ErrUnasked
@@ -163,6 +172,9 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, ask referra
 		var x referral.Watch
 		if err = canon.Decode(ask.Body, &x); err == nil && (len(x.Key) == 0 || !scope.Covers(n.prefix, x.Key, x.End)) {
 			err = referral.ErrUnasked
+		}
+		if err == nil {
+			err = n.refuses(p, referral.Between(x.Key, x.End))
 		}
 		if h := v.Head(); err == nil && x.From <= h.Revision { // there may be changes
 			if err = n.pays(ctx, p, referral.MaxChanges/4, referral.MaxBytes); err == nil {
@@ -205,14 +217,17 @@ func (n *Replica) viewForeign(ctx context.Context, p machine.Peer, ask referral.
 	return v, nil
 }
 
-// ownsForeign returns why some keys are not the scope's own, nil if all are.
-func (n *Replica) ownsForeign(v *View, ranges referral.Ranges) (err error) {
+// ownsForeign returns why some keys are not the scope's own, or the peer may not read them, nil if neither is so.
+func (n *Replica) ownsForeign(p machine.Peer, v *View, ranges referral.Ranges) (err error) {
 	ranges(func(key, end []byte) bool {
 		if len(key) == 0 || !scope.Covers(n.prefix, key, end) {
 			err = referral.ErrUnasked
 		}
 		return err == nil
 	})
+	if err == nil {
+		err = n.refuses(p, ranges)
+	}
 	if err == nil {
 		err = v.owns(ranges)
 	}
@@ -231,7 +246,7 @@ func (n *Replica) lookForeign(ctx context.Context, p machine.Peer, v *View, ask 
 	if err := t.Check(n.Limits()); err != nil {
 		return nil, err
 	}
-	if err := n.ownsForeign(v, t.Ranges); err != nil {
+	if err := n.ownsForeign(p, v, t.Ranges); err != nil {
 		return nil, err
 	}
 	size, err := n.weighForeign(ctx, p, v, &t, ask.At)
@@ -263,31 +278,34 @@ func (n *Replica) weighForeign(ctx context.Context, p machine.Peer, v *View, t *
 }
 
 // proveForeign proves the newest change of a key.
-func (n *Replica) proveForeign(ctx context.Context, key []byte, a *referral.Answer) (body []byte, err error) {
+func (n *Replica) proveForeign(ctx context.Context, p machine.Peer, key []byte, a *referral.Answer) (body []byte, err error) {
 	err = n.covered(ctx, func(v *View) error {
-		if err := n.ownsForeign(v, referral.Keys(key)); err != nil {
+		if err := n.ownsForeign(p, v, referral.Keys(key)); err != nil {
 			return err
 		}
-		p, err := n.proveKey(ctx, v, key)
+		proof, err := n.proveKey(ctx, v, key)
 		if err != nil {
 			return err
 		}
 		head := v.Head()
 		a.Said(&head)
-		body = p.Encode()
+		body = proof.Encode()
 		return nil
 	})
 	return body, err
 }
 
 // referForeign returns the referrals for keys that the scope has delegated.
-func (n *Replica) referForeign(ctx context.Context, body []byte, a *referral.Answer) ([]byte, error) {
+func (n *Replica) referForeign(ctx context.Context, p machine.Peer, body []byte, a *referral.Answer) ([]byte, error) {
 	var keys referral.RangeList
 	if err := canon.Decode(body, &keys); err != nil {
 		return nil, err
 	}
 	if len(keys.Ranges) > foreignOps {
 		return nil, scope.ErrTooManyOps
+	}
+	if err := n.refuses(p, keys.Each); err != nil {
+		return nil, err
 	}
 	var all []scope.Referral
 	err := n.coveredFrom(ctx, false, func(v *View) (err error) {

@@ -62,6 +62,7 @@ type Replica struct {
 	renewals      renewals
 	following     atomic.Bool                      // followLeases runs
 	ordered       atomic.Pointer[scope.Revocation] // the newest order of the scope above
+	readers       readers
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a block became final
@@ -142,6 +143,7 @@ func (n *Replica) reseat(note machine.EpochBegan) {
 	n.measured.reseat(note.Epoch)
 	n.budgets.Reseat()
 	n.of.meetMembers(n)
+	n.relist(true)
 	if o := n.ordered.Load(); o != nil && note.Epoch.Number == n.runner.machine.Head().Governed {
 		n.log.Warn("others govern this scope now, as the scope above has ordered", "anchors", namesOf(r.Anchors))
 	}
@@ -303,6 +305,7 @@ func (n *Replica) note(note machine.Note) {
 		n.measured.mutations.Add(uint64(note.Mutations))
 		n.measured.inScope.Add(uint64(note.Mutations))
 		n.of.sharing.Final(n.id, note.Mutations)
+		n.relist(false)
 		n.shelve(note.Height)
 		n.views.expire()
 		n.mu.Lock()

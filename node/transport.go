@@ -20,6 +20,7 @@ type Transport interface {
 	Stats() p2p.Stats
 	SetMembers(ids []peer.ID)
 	Blame(id peer.ID)
+	Disconnect(id peer.ID)
 
 	Send(to peer.ID, frame []byte) bool
 	Request(ctx context.Context, to peer.ID, req []byte, max int) ([]byte, error)

@@ -23,6 +23,10 @@ type Config struct {
 	Version string           // told to peers as "aweigh/<version>"; "dev"
 	Handler Handler          // called with what arrives
 
+	// Admit reports whether this host gives gossip and addresses of others to a peer of the network. It is asked again
+	// while it says no; once it has said yes, only Host.Disconnect ends that. Nil admits all.
+	Admit func(peer.ID) bool
+
 	Listen   []string // multiaddrs; every IPv4 interface, TCP and QUIC, any port
 	Announce []string // multiaddrs told to peers instead of those listened on, for hosts behind NAT
 
@@ -132,6 +136,9 @@ func (c Config) withDefaults() Config {
 	defTime(&c.Grace, 10*time.Second)
 	if c.Version == "" {
 		c.Version = "dev"
+	}
+	if c.Admit == nil {
+		c.Admit = func(peer.ID) bool { return true }
 	}
 	if c.Listen == nil {
 		c.Listen = []string{"/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1"}

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -39,8 +40,14 @@ type peerRecord struct {
 	Sealed []byte
 }
 
+// errNotAdmitted answers a peer that Config.Admit does not admit.
+var errNotAdmitted = errors.New("p2p: this peer is not admitted")
+
 // answerPeers serves a peersRequest.
-func (h *Host) answerPeers(_ context.Context, _ peer.ID, req []byte) ([]byte, error) {
+func (h *Host) answerPeers(_ context.Context, from peer.ID, req []byte) ([]byte, error) {
+	if !h.cfg.Admit(from) {
+		return nil, errNotAdmitted
+	}
 	var ask peersRequest
 	if err := canon.Decode(req, &ask); err != nil {
 		return nil, err

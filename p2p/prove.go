@@ -166,6 +166,33 @@ func (h *Host) takeProof(s network.Stream) error {
 	return nil
 }
 
+// admitAgain is how often Config.Admit is asked about a peer that is not admitted.
+const admitAgain = 250 * time.Millisecond
+
+// admitted waits until a peer is admitted. It is false if the peer goes before that.
+func (h *Host) admitted(r *remote) bool {
+	if h.cfg.Admit(r.id) {
+		return true
+	}
+	ticker := time.NewTicker(admitAgain)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if h.cfg.Admit(r.id) {
+				return true
+			}
+		case <-r.ctx.Done():
+			return false
+		}
+	}
+}
+
+// Disconnect closes the connections of a peer. It may connect again.
+func (h *Host) Disconnect(id peer.ID) {
+	h.spawn(func() { _ = h.host.Network().ClosePeer(id) })
+}
+
 // provenOnly is what pubsub sees of libp2p: it meets the peers that have proved, when they have.
 type provenOnly struct {
 	host.Host
@@ -173,9 +200,10 @@ type provenOnly struct {
 }
 
 // NewStream implements host.Host. pubsub opens one stream to each peer that speaks its protocol, and does not try
-// again with one that it could not open.
+// again with one that it could not open. So it waits until the peer is admitted.
 func (p provenOnly) NewStream(ctx context.Context, to peer.ID, names ...protocol.ID) (network.Stream, error) {
-	if p.h.peers.await(to, nil) == nil {
+	r := p.h.peers.await(to, nil)
+	if r == nil || !p.h.admitted(r) {
 		return nil, fmt.Errorf("%w: %s", ErrNotConnected, to)
 	}
 	return p.Host.NewStream(ctx, to, names...)

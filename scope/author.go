@@ -23,6 +23,7 @@ type Author struct {
 	Key      votes.PublicKey // that signs the mutations; none unless Who is OneKey
 	Prefixes [][]byte        // of the keys that may change, in order, none below another; none: all keys
 	Verbs    []string        // what may be done, in order: see AuthorVerbs, and the verbs of actions; none: everything
+	List     []byte          // of OnList alone: where the peers stand, see Listing; otherwise empty
 }
 
 // Who states whom an Author permits.
@@ -33,11 +34,13 @@ const (
 	OneKey Who = 1
 	// Anchors are the anchors of the roster and their nodes.
 	Anchors Who = 2
-	// Anyone is every key.
+	// Anyone is every key. As a reader, it is every peer that the root scope lets read.
 	Anyone Who = 3
+	// OnList are the peers that the scope's own keys list, and they may only read (P47).
+	OnList Who = 4
 )
 
-// String is the text of a policy: "anchors", "any" or "key".
+// String is the text of a policy: "anchors", "any", "listed" or "key".
 func (w Who) String() string {
 	switch w {
 	case OneKey:
@@ -46,21 +49,24 @@ func (w Who) String() string {
 		return "anchors"
 	case Anyone:
 		return "any"
+	case OnList:
+		return "listed"
 	}
 	return fmt.Sprintf("who(%d)", uint8(w))
 }
 
-// The verbs of changes that are no actions.
+// The verbs that are no actions'.
 const (
 	VerbPut     = "put"     // also rollbacks
+	VerbRead    = "read"    // of peers: to get what the scope holds, see Readers; no change needs it
 	VerbDelete  = "delete"  // also the deletions of a lease that is revoked
 	VerbAlias   = "alias"   // all changes of names
 	VerbLease   = "lease"   // to grant, keep alive and revoke
 	VerbCompact = "compact" // needs an entry without prefixes
 )
 
-// AuthorVerbs are the verbs of changes that are no actions.
-var AuthorVerbs = []string{VerbAlias, VerbCompact, VerbDelete, VerbLease, VerbPut}
+// AuthorVerbs are the verbs that are no actions'.
+var AuthorVerbs = []string{VerbAlias, VerbCompact, VerbDelete, VerbLease, VerbPut, VerbRead}
 
 // Bounds of a policy's authors.
 const (
@@ -70,8 +76,13 @@ const (
 	maxAuthorName     = 64 // bytes
 )
 
-// DefaultAuthors lets the anchors and their nodes change everything, and no one else.
-func DefaultAuthors() []Author { return []Author{{Name: Anchors.String(), Who: Anchors}} }
+// DefaultAuthors lets the anchors and their nodes change everything, and no one else. Observers are listed.
+func DefaultAuthors() []Author {
+	return []Author{
+		{Name: Anchors.String(), Who: Anchors},
+		{Name: "observers", Who: OnList, Verbs: []string{VerbRead}, List: []byte("/observers/")},
+	}
+}
 
 // checkAuthors reports whether a policy can have its authors.
 func (p *Policy) checkAuthors() error {
@@ -103,12 +114,16 @@ func (a *Author) check(keyBytes int) error {
 	switch hasKey := a.Key.Scheme != "" || len(a.Key.Bytes) > 0; {
 	case a.Name == "" || len(a.Name) > maxAuthorName || !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unfitForName):
 		return fmt.Errorf("a name has 1 to %d bytes of text, without spaces and =", maxAuthorName)
-	case a.Who < OneKey || a.Who > Anyone:
+	case a.Who < OneKey || a.Who > OnList:
 		return fmt.Errorf("it permits %s, which is unknown", a.Who)
 	case a.Who != OneKey && hasKey:
 		return fmt.Errorf("it permits %s, and names a key", a.Who)
 	case a.Who == OneKey && a.Key.Check() != nil:
 		return a.Key.Check()
+	case a.Who == OnList && (!a.reads() || len(a.Prefixes) > 0):
+		return errors.New("who=listed has verbs=read and no prefix: listed peers read the whole scope, and change nothing")
+	case (a.Who == OnList) != (len(a.List) > 0) || len(a.List) > keyBytes:
+		return fmt.Errorf("a list, of at most %d bytes, and who=listed go together", keyBytes)
 	case len(a.Prefixes) > maxAuthorPrefixes || len(a.Verbs) > maxAuthorVerbs:
 		return fmt.Errorf("at most %d prefixes and %d verbs are taken", maxAuthorPrefixes, maxAuthorVerbs)
 	}
@@ -225,10 +240,14 @@ func (e *Epoch) Rights(author aweigh.Hash) Rights {
 	return rightsOf(e.Policy.Authors, anchor, func(i int) bool { return e.keys[i] == author })
 }
 
-// rightsOf are the entries about an author: an anchor or its node, or one whose key an entry of one key has.
+// rightsOf are the entries about an author: an anchor or its node, or one whose key an entry of one key has. Entries for
+// readers alone are not among them.
 func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {
 	for i := range all {
 		a := &all[i]
+		if a.reads() {
+			continue
+		}
 		if a.Who == Anyone || a.Who == Anchors && anchor || a.Who == OneKey && hasKey(i) {
 			r.entries = append(r.entries, a)
 			r.whole = r.whole || a.whole()

@@ -22,6 +22,9 @@ const (
 	// ContextGrant: an author lets another key act with a part of its rights.
 	ContextGrant Context = "aweigh/grant/1"
 
+	// ContextKnock: the holder of an invite's secret asks to be admitted.
+	ContextKnock Context = "aweigh/knock/1"
+
 	// ContextBackup: a node made a backup.
 	ContextBackup Context = "aweigh/backup/1"
 

@@ -133,35 +133,11 @@ func (a *app) init() *cobra.Command {
 	return c
 }
 
-func (a *app) invite() *cobra.Command {
-	c := &cobra.Command{
-		Use: "invite", Short: "Print an invite to the network", Args: cobra.NoArgs,
-		Long: "Prints a string with which \"aweigh join\" finds the network and recognizes it. Every\n" +
-			"holder that can reach the nodes can read everything and propose writes: there is no\n" +
-			"authorization of authors yet. It makes no node an anchor.",
-		Example: "  aweigh invite",
-	}
-	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
-		ctx, cancel := s.limited(ctx)
-		defer cancel()
-		invite, err := s.Client.Invite(ctx)
-		if err != nil {
-			return err
-		}
-		if s.Format == show.JSON {
-			return s.Printer.JSON(struct {
-				Invite string `json:"invite"`
-			}{invite})
-		}
-		_, err = fmt.Fprintln(a.out, show.Line(invite))
-		return err
-	})
-}
-
 func (a *app) join() *cobra.Command {
 	c := &cobra.Command{
 		Use: "join INVITE", Short: "Join a network as an observer", Args: cobra.ExactArgs(1),
-		Long: "Makes a node that follows a network, checking everything, and runs it. The genesis\n" +
+		Long: "Makes a node that follows a network, checking everything, and runs it. An invite with a\n" +
+			"secret admits it as an observer. The genesis\n" +
 			"comes from the nodes that the invite names and is checked against it. The invite also\n" +
 			"carries the roster that was in force where it was made, unless the network was in its first\n" +
 			"epoch; --trusted names another. A history that does not come by that roster is refused, as\n" +

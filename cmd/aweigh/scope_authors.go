@@ -30,6 +30,9 @@ func (s *session) authorsBelow(ctx context.Context, above *aweighv1.Scope, prefi
 func authorsUnder(above []scope.Author, standings []*aweighv1.Standing, prefix []byte, anchors []scope.Anchor) []scope.Author {
 	all := scope.DefaultAuthors()
 	for _, entry := range above {
+		if entry.Who == scope.OnList { // the new scope has no such keys
+			continue
+		}
 		prefixes, some := narrowed(entry.Prefixes, prefix)
 		if entry.Prefixes = prefixes; !some {
 			continue

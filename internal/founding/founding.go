@@ -260,7 +260,10 @@ func Join(
 	if err != nil {
 		return s, err
 	}
-	g, err := node.FetchGenesis(ctx, identity, invite)
+	if s.Name == "" {
+		s.Name = "observer-" + identity.Public().ID().Short()
+	}
+	g, err := node.FetchGenesis(ctx, identity, invite, s.Name)
 	if err == nil {
 		err = fits(g)
 	}
@@ -270,9 +273,6 @@ func Join(
 			_ = os.Remove(string(dir)) // if nothing else is in it
 		}
 		return s, err
-	}
-	if s.Name == "" {
-		s.Name = "observer-" + identity.Public().ID().Short()
 	}
 	s.Bootstrap = append(s.Bootstrap, invite.Peers...)
 	if err := dir.SaveSettings(s); err != nil {

@@ -16,7 +16,9 @@ import (
 // AuthorHelp states how authors are written.
 const AuthorHelp = `NAME who=anchors (the anchors and their nodes), who=any, or who=KEY, like ed25519:…; prefix=/apps/ for each
 prefix of keys that may change, none for all keys; and verbs=put,delete for what may be done: put, delete,
-alias, lease, compact, and the verbs of actions; none for everything. Entries add up.`
+alias, lease, compact, the verbs of actions, and read; none for everything. Entries add up. A node that may
+not read gets nothing from the scope's nodes. who=listed list=/observers/ verbs=read are the nodes that keys
+below /observers/ list, as "aweigh invite" and "aweigh join" do.`
 
 // writeAuthor is an author as ParseAuthor reads it.
 func writeAuthor(a scope.Author) string {
@@ -27,6 +29,9 @@ func writeAuthor(a scope.Author) string {
 	words := []string{quoted(a.Name), "who=" + who}
 	for _, prefix := range a.Prefixes {
 		words = append(words, "prefix="+quoted(string(prefix)))
+	}
+	if len(a.List) > 0 {
+		words = append(words, "list="+quoted(string(a.List)))
 	}
 	if len(a.Verbs) > 0 {
 		words = append(words, "verbs="+strings.Join(a.Verbs, ","))
@@ -52,7 +57,7 @@ func ParseAuthor(text string) (a scope.Author, err error) {
 		switch {
 		case value == "":
 			return wrong("%q is not a word like prefix=/apps/", word)
-		case key == "who" && a.Who != 0 || key == "verbs" && a.Verbs != nil:
+		case key == "who" && a.Who != 0 || key == "verbs" && a.Verbs != nil || key == "list" && a.List != nil:
 			return wrong("%s stands twice", key)
 		case key == "who":
 			if a.Who, a.Key, err = parseWho(value); err != nil {
@@ -61,31 +66,35 @@ func ParseAuthor(text string) (a scope.Author, err error) {
 		case key == "verbs":
 			a.Verbs = strings.Split(value, ",")
 			slices.Sort(a.Verbs)
-		case key == "prefix":
-			prefix, err := unquoted(value)
+		case key == "prefix" || key == "list":
+			text, err := unquoted(value)
 			if err != nil {
 				return wrong("%s: %w", word, err)
 			}
-			a.Prefixes = append(a.Prefixes, []byte(prefix))
+			if key == "list" {
+				a.List = []byte(text)
+			} else {
+				a.Prefixes = append(a.Prefixes, []byte(text))
+			}
 		default:
-			return wrong("it has no %s%s", key, meant(key, []string{"who", "prefix", "verbs"}))
+			return wrong("it has no %s%s", key, meant(key, []string{"who", "prefix", "list", "verbs"}))
 		}
 	}
 	if a.Who == 0 {
-		return wrong("it needs who=anchors, who=any or who=KEY")
+		return wrong("it needs who=anchors, who=any, who=listed or who=KEY")
 	}
 	slices.SortFunc(a.Prefixes, bytes.Compare)
 	return a, nil
 }
 
 func parseWho(text string) (who scope.Who, key votes.PublicKey, err error) {
-	for _, who := range []scope.Who{scope.Anchors, scope.Anyone} {
+	for _, who := range []scope.Who{scope.Anchors, scope.Anyone, scope.OnList} {
 		if text == who.String() {
 			return who, key, nil
 		}
 	}
 	if key, err = votes.ParsePublicKey(text); err != nil {
-		err = fmt.Errorf("who is anchors, any or a key: %w", err)
+		err = fmt.Errorf("who is anchors, any, listed or a key: %w", err)
 	}
 	return scope.OneKey, key, err
 }

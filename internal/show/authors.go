@@ -12,11 +12,13 @@ import (
 
 type authorJSON struct {
 	Name           string    `json:"name"`
-	Who            string    `json:"who"` // anchors, any or key
+	Who            string    `json:"who"` // anchors, any, listed or key
 	Key            string    `json:"key,omitempty"`
 	Prefixes       *[]string `json:"prefixes,omitempty"`        // none: all keys
 	PrefixesBase64 [][]byte  `json:"prefixes_base64,omitempty"` // in place of prefixes, if one of them is no text
 	Verbs          []string  `json:"verbs"`                     // none: everything
+	List           *string   `json:"list,omitempty"`            // where the state lists peers
+	ListBase64     []byte    `json:"list_base64,omitempty"`
 }
 
 func entryOf(a *scope.Author) authorJSON {
@@ -24,6 +26,9 @@ func entryOf(a *scope.Author) authorJSON {
 	out := authorJSON{Name: a.Name, Who: a.Who.String(), Prefixes: &texts, Verbs: append([]string{}, a.Verbs...)}
 	if a.Who == scope.OneKey {
 		out.Key = a.Key.String()
+	}
+	if len(a.List) > 0 {
+		out.List, out.ListBase64 = bytesField(a.List)
 	}
 	for _, prefix := range a.Prefixes {
 		text, _ := bytesField(prefix)
@@ -41,6 +46,9 @@ func authorRow(a *scope.Author) []string {
 	who := a.Who.String()
 	if a.Who == scope.OneKey {
 		who = a.Key.String()
+	}
+	if a.Who == scope.OnList {
+		who = "listed below " + Key(a.List)
 	}
 	prefixes, verbs := "all keys", "everything"
 	if len(a.Prefixes) > 0 {

@@ -74,6 +74,16 @@ func ListOf(ranges Ranges) (keys RangeList) {
 	return keys
 }
 
+// Each is the ranges of a list, as Ranges.
+func (l *RangeList) Each(visit func(key, end []byte) bool) bool {
+	for _, r := range l.Ranges {
+		if !visit(r.Key, r.End) {
+			return false
+		}
+	}
+	return true
+}
+
 // Name asks what a name stands for.
 type Name struct {
 	_       struct{} `cbor:",toarray"`

@@ -47,6 +47,9 @@ func (m *Model) entriesFor(mut *scope.CheckedMutation) (all []scope.Author) {
 	}
 	_, seated := m.seat(author)
 	for _, a := range m.block.policy.Authors {
+		if slices.Equal(a.Verbs, []string{"read"}) { // it is about readers alone
+			continue
+		}
 		if a.Who == scope.Anyone || a.Who == scope.Anchors && seated || a.Who == scope.OneKey && a.Key.ID() == author {
 			all = append(all, a)
 		}

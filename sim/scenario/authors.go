@@ -37,6 +37,9 @@ func (d drawing) authors(s *Scenario) {
 		rest += fmt.Sprintf(" prefix=/%c", c)
 	}
 	s.Network.Authors = []string{rest, "whole who=any verbs=compact,lease"}
+	if d.one(2) { // for readers alone, so they permit no change
+		s.Network.Authors = append(s.Network.Authors, "observers who=listed list=/observers/ verbs=read", "reads who=any verbs=read")
+	}
 	for i, who := range []string{"anchors", "any"} {
 		if d.one(4) {
 			continue

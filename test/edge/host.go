@@ -348,6 +348,9 @@ func (h *Host) Blame(id peer.ID) {
 	h.net.blamed(h.id, id)
 }
 
+// Disconnect implements node.Transport. Links of this network come again at once.
+func (h *Host) Disconnect(peer.ID) {}
+
 // ID implements node.Transport.
 func (h *Host) ID() peer.ID { return h.id }
 

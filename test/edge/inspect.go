@@ -43,7 +43,7 @@ func (w *World) questions(c *client) []func(context.Context, *node.Node) {
 		},
 		func(ctx context.Context, n *node.Node) { _, _, _ = n.Root().Checkpoint(ctx, 0, true) },
 		func(ctx context.Context, n *node.Node) {
-			n.Root().Invite()
+			_, _, _ = n.Invite(ctx, node.Tickets{Uses: 1, For: time.Minute}, node.Once{})
 			n.Pin()
 			n.Root().LostBelow()
 			n.WatchMemory()

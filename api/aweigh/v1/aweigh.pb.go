@@ -3518,7 +3518,12 @@ func (x *Problem) GetRevision() int64 {
 }
 
 type InviteRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of an invite with a secret, which a network has that does not let every peer read:
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                 // empty: the node draws one
+	Uses          uint32 `protobuf:"varint,2,opt,name=uses,proto3" json:"uses,omitempty"`                // nodes that it admits; 0: one
+	ForNs         int64  `protobuf:"varint,3,opt,name=for_ns,json=forNs,proto3" json:"for_ns,omitempty"` // how long it can be used; 0: a day
+	Once          *Once  `protobuf:"bytes,4,opt,name=once,proto3" json:"once,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3553,9 +3558,39 @@ func (*InviteRequest) Descriptor() ([]byte, []int) {
 	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
+func (x *InviteRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *InviteRequest) GetUses() uint32 {
+	if x != nil {
+		return x.Uses
+	}
+	return 0
+}
+
+func (x *InviteRequest) GetForNs() int64 {
+	if x != nil {
+		return x.ForNs
+	}
+	return 0
+}
+
+func (x *InviteRequest) GetOnce() *Once {
+	if x != nil {
+		return x.Once
+	}
+	return nil
+}
+
 type InviteResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Invite        string                 `protobuf:"bytes,1,opt,name=invite,proto3" json:"invite,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`     // empty: it has no secret
+	Motion        []byte                 `protobuf:"bytes,3,opt,name=motion,proto3" json:"motion,omitempty"` // that must be carried before the invite is of use; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3595,6 +3630,20 @@ func (x *InviteResponse) GetInvite() string {
 		return x.Invite
 	}
 	return ""
+}
+
+func (x *InviteResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *InviteResponse) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
 }
 
 type GenesisRequest struct {
@@ -8914,10 +8963,16 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bmutation\x18\x02 \x01(\fR\bmutation\x12$\n" +
 	"\x0evalid_until_ns\x18\x03 \x01(\x03R\fvalidUntilNs\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\x03R\brevision\"\x0f\n" +
-	"\rInviteRequest\"(\n" +
+	"\brevision\x18\x04 \x01(\x03R\brevision\"s\n" +
+	"\rInviteRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04uses\x18\x02 \x01(\rR\x04uses\x12\x15\n" +
+	"\x06for_ns\x18\x03 \x01(\x03R\x05forNs\x12#\n" +
+	"\x04once\x18\x04 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"T\n" +
 	"\x0eInviteResponse\x12\x16\n" +
-	"\x06invite\x18\x01 \x01(\tR\x06invite\"\x10\n" +
+	"\x06invite\x18\x01 \x01(\tR\x06invite\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06motion\x18\x03 \x01(\fR\x06motion\"\x10\n" +
 	"\x0eGenesisRequest\"+\n" +
 	"\x0fGenesisResponse\x12\x18\n" +
 	"\agenesis\x18\x01 \x01(\fR\agenesis\"\x0f\n" +
@@ -9578,144 +9633,145 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	39,  // 43: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
 	42,  // 44: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
 	41,  // 45: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
-	4,   // 46: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	4,   // 47: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	51,  // 48: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	52,  // 49: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	4,   // 50: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	55,  // 51: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 52: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	6,   // 53: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 54: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	52,  // 55: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	6,   // 56: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 57: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	63,  // 58: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	6,   // 59: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 60: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 61: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	5,   // 62: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	63,  // 63: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	66,  // 64: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 65: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	63,  // 66: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	27,  // 67: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 68: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	66,  // 69: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 70: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	74,  // 71: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	75,  // 72: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	77,  // 73: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	76,  // 74: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	5,   // 75: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	5,   // 76: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	4,   // 77: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	74,  // 78: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 79: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 80: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	74,  // 81: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 82: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	86,  // 83: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	85,  // 84: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	6,   // 85: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 86: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 87: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	93,  // 88: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	6,   // 89: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 90: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	67,  // 91: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	95,  // 92: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 93: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	105, // 94: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	106, // 95: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 96: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	107, // 97: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	107, // 98: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	6,   // 99: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 100: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	7,   // 101: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 102: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 103: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 104: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 105: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 106: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 107: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	62,  // 108: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	65,  // 109: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	68,  // 110: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	70,  // 111: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	94,  // 112: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	97,  // 113: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	99,  // 114: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	26,  // 115: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	32,  // 116: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	29,  // 117: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	34,  // 118: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	37,  // 119: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	44,  // 120: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	46,  // 121: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	48,  // 122: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	50,  // 123: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	54,  // 124: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	57,  // 125: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	59,  // 126: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	61,  // 127: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	72,  // 128: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	78,  // 129: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	78,  // 130: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	78,  // 131: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	81,  // 132: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	83,  // 133: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	87,  // 134: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	89,  // 135: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	91,  // 136: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	101, // 137: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	108, // 138: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	103, // 139: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	8,   // 140: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 141: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 142: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 143: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 144: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 145: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 146: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	64,  // 147: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	67,  // 148: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	69,  // 149: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	71,  // 150: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	96,  // 151: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	98,  // 152: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	100, // 153: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	28,  // 154: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	33,  // 155: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	30,  // 156: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	35,  // 157: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	40,  // 158: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	45,  // 159: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	47,  // 160: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	49,  // 161: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	53,  // 162: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	56,  // 163: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	58,  // 164: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	60,  // 165: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	60,  // 166: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	73,  // 167: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	79,  // 168: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	79,  // 169: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	80,  // 170: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	82,  // 171: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	84,  // 172: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	88,  // 173: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	90,  // 174: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	92,  // 175: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	102, // 176: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	109, // 177: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	104, // 178: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	140, // [140:179] is the sub-list for method output_type
-	101, // [101:140] is the sub-list for method input_type
-	101, // [101:101] is the sub-list for extension type_name
-	101, // [101:101] is the sub-list for extension extendee
-	0,   // [0:101] is the sub-list for field type_name
+	6,   // 46: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
+	4,   // 47: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 48: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	51,  // 49: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	52,  // 50: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	4,   // 51: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	55,  // 52: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 53: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	6,   // 54: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 55: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	52,  // 56: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	6,   // 57: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 58: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	63,  // 59: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	6,   // 60: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 61: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 62: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	5,   // 63: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	63,  // 64: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	66,  // 65: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 66: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	63,  // 67: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	27,  // 68: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 69: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	66,  // 70: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 71: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	74,  // 72: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	75,  // 73: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	77,  // 74: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	76,  // 75: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	5,   // 76: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	5,   // 77: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	4,   // 78: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	74,  // 79: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 80: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 81: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	74,  // 82: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 83: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	86,  // 84: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	85,  // 85: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	6,   // 86: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 87: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 88: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	93,  // 89: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	6,   // 90: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 91: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	67,  // 92: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	95,  // 93: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 94: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	105, // 95: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	106, // 96: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 97: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	107, // 98: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	107, // 99: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	6,   // 100: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 101: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	7,   // 102: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 103: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 104: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 105: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 106: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 107: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 108: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	62,  // 109: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	65,  // 110: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	68,  // 111: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	70,  // 112: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	94,  // 113: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	97,  // 114: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	99,  // 115: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	26,  // 116: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	32,  // 117: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	29,  // 118: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	34,  // 119: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	37,  // 120: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	44,  // 121: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	46,  // 122: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	48,  // 123: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	50,  // 124: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	54,  // 125: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	57,  // 126: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	59,  // 127: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	61,  // 128: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	72,  // 129: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	78,  // 130: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	78,  // 131: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	78,  // 132: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	81,  // 133: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	83,  // 134: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	87,  // 135: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	89,  // 136: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	91,  // 137: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	101, // 138: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	108, // 139: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	103, // 140: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	8,   // 141: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 142: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 143: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 144: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 145: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 146: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 147: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	64,  // 148: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	67,  // 149: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	69,  // 150: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	71,  // 151: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	96,  // 152: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	98,  // 153: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	100, // 154: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	28,  // 155: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	33,  // 156: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	30,  // 157: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	35,  // 158: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	40,  // 159: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	45,  // 160: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	47,  // 161: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	49,  // 162: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	53,  // 163: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	56,  // 164: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	58,  // 165: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	60,  // 166: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	60,  // 167: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	73,  // 168: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	79,  // 169: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	79,  // 170: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	80,  // 171: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	82,  // 172: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	84,  // 173: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	88,  // 174: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	90,  // 175: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	92,  // 176: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	102, // 177: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	109, // 178: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	104, // 179: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	141, // [141:180] is the sub-list for method output_type
+	102, // [102:141] is the sub-list for method input_type
+	102, // [102:102] is the sub-list for extension type_name
+	102, // [102:102] is the sub-list for extension extendee
+	0,   // [0:102] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+func (a *app) invite() *cobra.Command {
+	c := &cobra.Command{
+		Use: "invite", Short: "Print an invite to the network",
+		Long: "Prints a string with which \"aweigh join\" finds the network, recognizes it, and is admitted as\n" +
+			"an observer: a node that reads everything, and changes nothing until an author or anchor\n" +
+			"lets it. The invite is a secret. It admits --uses nodes until --for is over. What was\n" +
+			"admitted stays so until \"aweigh invite revoke\". Both are keys, below the list that the\n" +
+			"policy names (authors: observers who=listed list=/observers/ verbs=read).\n\n" +
+			"Where the policy lets every node read (who=any verbs=read), an invite holds no secret.",
+		Example: "  aweigh invite\n  aweigh invite --uses 3 --for 1h --name vaasa\n  aweigh invite ls\n  aweigh invite revoke vaasa --observers",
+	}
+	name := c.Flags().String("name", "", "the invite's name (default: drawn)")
+	uses := c.Flags().Uint32("uses", 1, "how many nodes it admits")
+	span := c.Flags().Duration("for", 24*time.Hour, "how long it can be used")
+	once := onceFlags(c)
+	ask := a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		o, err := once()
+		if err != nil {
+			return err
+		}
+		if *uses < 1 || *span <= 0 {
+			return fmt.Errorf("%w: --uses is 1 or more, and --for more than 0", errUsage)
+		}
+		r, err := s.Client.Invite(ctx, &aweighv1.InviteRequest{Name: *name, Uses: *uses, ForNs: int64(*span), Once: o})
+		if err != nil {
+			return err
+		}
+		if len(r.Motion) > 0 {
+			fmt.Fprintf(a.err, "it is of use when motion %.8x is carried: aweigh motion show %.8x\n", r.Motion, r.Motion)
+		}
+		if r.Name == "" && (c.Flags().Changed("name") || c.Flags().Changed("uses") || c.Flags().Changed("for")) {
+			fmt.Fprintln(a.err, "warning: the policy lets every node read, so the invite has no secret, no uses and no end")
+		}
+		if s.Format == show.JSON {
+			return s.Printer.JSON(struct {
+				Invite string `json:"invite"`
+				Name   string `json:"name,omitempty"` // none: it has no secret
+				Motion string `json:"motion,omitempty"`
+			}{r.Invite, r.Name, fmt.Sprintf("%x", r.Motion)})
+		}
+		_, err = fmt.Fprintln(a.out, show.Line(r.Invite))
+		return err
+	})
+	return a.under(ask, a.inviteLs(), a.inviteRevoke())
+}
+
+// listed is what the network's state says about invites and observers.
+type listed struct {
+	list      []byte
+	invites   []*aweighv1.KeyValue
+	observers []*aweighv1.KeyValue
+}
+
+// listed reads the invites and observers of the root scope.
+func (s *session) listed(ctx context.Context) (l listed, err error) {
+	_, p, err := s.policy(ctx)
+	if err != nil {
+		return l, err
+	}
+	if l.list = p.List(); l.list == nil {
+		return l, fmt.Errorf("%w: the policy lists no observers", errState)
+	}
+	if l.invites, err = s.below(ctx, scope.Ticket(l.list, "")); err == nil {
+		l.observers, err = s.below(ctx, scope.Listing(l.list, ""))
+	}
+	return l, err
+}
+
+// below reads all keys with a prefix.
+func (s *session) below(ctx context.Context, prefix []byte) (all []*aweighv1.KeyValue, err error) {
+	for from := prefix; ; {
+		r, err := s.Client.Range(ctx, &aweighv1.RangeRequest{Key: from, RangeEnd: prefixEnd(prefix), Limit: 1000})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r.Kvs...)
+		if !r.More || len(r.Kvs) == 0 {
+			return all, nil
+		}
+		from = append(r.Kvs[len(r.Kvs)-1].Key, 0)
+	}
+}
+
+func (a *app) inviteLs() *cobra.Command {
+	c := &cobra.Command{
+		Use: "ls", Short: "List invites, and the observers that they admitted", Args: cobra.NoArgs,
+		Long:    "Lists the invites that were made and not revoked, and the nodes that are admitted as observers.",
+		Example: "  aweigh invite ls",
+	}
+	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		l, err := s.listed(ctx)
+		if err != nil {
+			return err
+		}
+		var all show.Admissions
+		for _, kv := range l.invites {
+			x := show.Ticket{Name: strings.TrimPrefix(string(kv.Key), string(scope.Ticket(l.list, "")))}
+			if json.Unmarshal(kv.Value, &x.Ticket) != nil {
+				x.Ticket = node.Ticket{}
+			}
+			all.Invites = append(all.Invites, x)
+		}
+		for _, kv := range l.observers {
+			x := show.Observer{Peer: strings.TrimPrefix(string(kv.Key), string(scope.Listing(l.list, "")))}
+			if json.Unmarshal(kv.Value, &x.Observer) != nil {
+				x.Observer = node.Observer{}
+			}
+			all.Observers = append(all.Observers, x)
+		}
+		return s.Printer.Admissions(all, time.Now())
+	})
+}
+
+func (a *app) inviteRevoke() *cobra.Command {
+	c := &cobra.Command{
+		Use: "revoke NAME|PEER", Short: "End an invite, or what an observer may read", Args: cobra.ExactArgs(1),
+		Long: "Deletes an invite by its name, or an observer by its peer ID. Nodes give a revoked observer\n" +
+			"nothing more from the next block on; it keeps what it has.",
+		Example: "  aweigh invite revoke vaasa\n  aweigh invite revoke 12D3KooW…",
+	}
+	with := c.Flags().Bool("observers", false, "also the observers that the invite admitted")
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		o, err := once()
+		if err != nil {
+			return err
+		}
+		l, err := s.listed(ctx)
+		if err != nil {
+			return err
+		}
+		var keys [][]byte
+		for _, kv := range l.invites {
+			if string(kv.Key) == string(scope.Ticket(l.list, args[0])) {
+				keys = append(keys, kv.Key)
+			}
+		}
+		for _, kv := range l.observers {
+			var x node.Observer
+			bad := json.Unmarshal(kv.Value, &x) != nil
+			if string(kv.Key) == string(scope.Listing(l.list, args[0])) || *with && !bad && x.Invite == args[0] {
+				keys = append(keys, kv.Key)
+			}
+		}
+		if len(keys) == 0 {
+			return fmt.Errorf("%w: no invite and no observer %q; see \"aweigh invite ls\"", client.ErrNotFound, args[0])
+		}
+		deleted := int64(0)
+		for len(keys) > 0 { // a transaction takes a bounded number of operations
+			some := keys[:min(len(keys), 64)]
+			keys = keys[len(some):]
+			req := &aweighv1.TxnRequest{Once: &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}}
+			if len(keys) == 0 {
+				req.Once = o
+			}
+			for _, k := range some {
+				req.Success = append(req.Success, &aweighv1.Op{Op: &aweighv1.Op_Delete{Delete: &aweighv1.DeleteRequest{Key: k}}})
+			}
+			r, err := s.Client.Txn(ctx, req)
+			if err != nil {
+				return err
+			}
+			for _, x := range r.Responses {
+				deleted += x.GetDelete().GetDeleted()
+			}
+		}
+		return s.Printer.Delete(&aweighv1.DeleteResponse{Deleted: deleted})
+	})
+}

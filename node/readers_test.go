@@ -1,0 +1,384 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
+	"github.com/aweigh/aweigh/p2p"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// outsider is a libp2p host that knows the network's identity and follows no rule.
+type outsider struct {
+	*p2p.Host
+	key    votes.PrivateKey
+	told   atomic.Int64 // frames and gossip that it got
+	linked chan struct{}
+}
+
+func (c *cluster) outsider() *outsider {
+	c.t.Helper()
+	o := &outsider{linked: make(chan struct{}, 1)}
+	var err error
+	if o.key, err = votes.GenerateKey(votes.Ed25519, rand.Reader); err != nil {
+		c.t.Fatal(err)
+	}
+	o.open(c)
+	return o
+}
+
+// open starts the host, connected to one of the cluster's nodes alone.
+func (o *outsider) open(c *cluster) {
+	c.t.Helper()
+	key, err := machine.HostKey(o.key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	bootstrap, err := p2p.ParsePeers(c.nodes[0].Addrs())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	o.Host, err = p2p.New(p2p.Config{
+		Key: key, Network: c.nodes[0].root.network(), Bootstrap: bootstrap, Listen: []string{},
+		Handler: p2p.Handler{
+			Frame:  func(peer.ID, []byte) { o.told.Add(1) },
+			Gossip: func(peer.ID, p2p.Topic, []byte) p2p.Verdict { o.told.Add(1); return p2p.Accept },
+			Peer: func(_ peer.ID, up bool) {
+				if up {
+					select {
+					case o.linked <- struct{}{}:
+					default:
+					}
+				}
+			},
+		},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := errors.Join(o.Start(), o.Join(c.nodes[0].root.topic())); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { o.Close() })
+	select {
+	case <-o.linked:
+	case <-time.After(10 * time.Second):
+		c.t.Fatal("the outsider does not come in")
+	}
+}
+
+// requests are all that a node answers, of a scope.
+func requests(in *Replica) map[string][]byte {
+	all := map[string][]byte{
+		"genesis": []byte(askGenesis), "where": []byte(askWhere),
+		"heights":   slices.Concat([]byte(askHeights), canon.Encode(heightsAsk{})),
+		"snapshot":  slices.Concat([]byte(askSnapshot), canon.Encode(snapshotAsk{})),
+		"part":      slices.Concat([]byte(askPart), canon.Encode(partAsk{})),
+		"handovers": slices.Concat([]byte(askHands), canon.Encode(handoversAsk{})),
+		"cosign":    slices.Concat([]byte(askCosign), canon.Encode(cosignAsk{})),
+	}
+	for kind := referral.AskLook; kind <= referral.AskJudge; kind++ {
+		body := canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/secret")}}})
+		switch kind {
+		case referral.AskResolve:
+			body = canon.Encode(referral.Name{Key: []byte("/secret")})
+		case referral.AskHistory:
+			body = canon.Encode(foreignPast{Key: []byte("/secret"), Limit: 1})
+		case referral.AskEvents:
+			body = canon.Encode(referral.Watch{Key: []byte("/secret")})
+		case referral.AskProve:
+			body = []byte("/secret")
+		case referral.AskReferrals:
+			body = canon.Encode(referral.ListOf(referral.Keys([]byte("/secret"))))
+		}
+		all[fmt.Sprint("foreign question ", kind)] = slices.Concat([]byte(askForeign), canon.Encode(referral.Question{Kind: uint8(kind), Body: body}))
+	}
+	for name, req := range all {
+		all[name] = slices.Concat(in.address, req)
+	}
+	return all
+}
+
+// refusedAll reports which requests about a scope a node does not refuse as those of a peer that may not read.
+func (o *outsider) refusedAll(ctx context.Context, of *Node, in *Replica) (answered []string) {
+	for name, req := range requests(in) {
+		raw, err := o.Request(ctx, of.host.ID(), req, 4<<20)
+		for err != nil && !errors.Is(err, p2p.ErrRefused) && ctx.Err() == nil { // it is not connected for a moment, or too eager
+			time.Sleep(20 * time.Millisecond)
+			raw, err = o.Request(ctx, of.host.ID(), req, 4<<20)
+		}
+		var a referral.Answer
+		switch {
+		case errors.Is(err, p2p.ErrRefused) && strings.Contains(err.Error(), scope.ErrNoReader.Error()):
+		case err == nil && canon.Decode(raw, &a) == nil && len(a.Body) == 0 && errors.Is(scope.Failure(a.Failure), scope.ErrNoReader):
+		default:
+			answered = append(answered, fmt.Sprintf("%s: %q, %v", name, raw, err))
+		}
+	}
+	return answered
+}
+
+// TestStrangersLearnNothing: a peer that knows the network's identity and is not admitted gets no answer, no frame, no
+// gossip and no address, whatever it asks. An invite admits it, and a revocation ends that with the block.
+func TestStrangersLearnNothing(t *testing.T) {
+	t.Parallel()
+	c := startClusterUnder(t, 4, scope.DefaultPolicy(quorum.BFT), func(int, *Node) {})
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	n := c.nodes[0]
+	put := func(key string) {
+		t.Helper()
+		if r, err := n.Txn(ctx, putTxn(key, "v"), Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatal(r, err)
+		}
+	}
+	put("/secret")
+	o := c.outsider()
+	if all := o.refusedAll(ctx, n, n.root); len(all) > 0 {
+		t.Fatal("a stranger got answers to", all)
+	}
+	states := append([]byte(askState), canon.Encode(stateAsk{Scopes: []aweigh.ScopeID{n.root.id}})...)
+	if raw, err := o.Request(ctx, n.host.ID(), states, 1<<16); !errors.Is(err, p2p.ErrRefused) {
+		t.Errorf("a stranger heard how an anchor is: %q, %v", raw, err)
+	}
+	for i := range 5 {
+		put(fmt.Sprint("/", i))
+		time.Sleep(100 * time.Millisecond) // gossip is slower than the answer
+	}
+	if got := o.told.Load(); got > 0 || o.Stats().Known > 1 { // the one that it dialled
+		t.Errorf("a stranger got %d frames and messages, and knows %d peers", got, o.Stats().Known)
+	}
+	if n.root.Counts().Unread == 0 {
+		t.Error("nothing of it was counted")
+	}
+
+	i, _, err := n.Invite(ctx, Tickets{Uses: 1, For: time.Hour}, Once{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.knock(ctx, o.Host, n.host.ID(), "reader"); err != nil {
+		t.Fatal(err)
+	}
+	if all := o.refusedAll(ctx, n, n.root); len(all) != len(requests(n.root)) {
+		t.Errorf("an observer got answers to %d of %d requests only", len(all), len(requests(n.root)))
+	}
+	for before, k := o.told.Load(), 0; o.told.Load() == before; k++ {
+		put(fmt.Sprint("/x", k))
+		time.Sleep(10 * time.Millisecond)
+		if ctx.Err() != nil {
+			t.Fatal("an observer hears no gossip")
+		}
+	}
+	list := n.root.epochs.epoch().Policy.List()
+	gone := scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: scope.Listing(list, o.ID().String())}}}
+	if _, err := n.Txn(ctx, gone, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	select { // its connection ends, and it comes again
+	case <-o.linked:
+	case <-ctx.Done():
+		t.Fatal("an observer that is revoked stays connected")
+	}
+	if all := o.refusedAll(ctx, n, n.root); len(all) > 0 {
+		t.Error("an observer that is revoked got answers to", all)
+	}
+	o.told.Store(0)
+	for i := range 5 {
+		put(fmt.Sprint("/y", i))
+		time.Sleep(100 * time.Millisecond)
+	}
+	if got := o.told.Load(); got > 0 {
+		t.Errorf("an observer that is revoked got %d frames and messages", got)
+	}
+}
+
+// TestInvitesAdmitSoManyNodes: and no more, whatever comes at once; a node that is admitted uses nothing up. One that
+// is over, revoked, forged or bound to another peer admits none.
+func TestInvitesAdmitSoManyNodes(t *testing.T) {
+	t.Parallel()
+	c := startClusterUnder(t, 1, scope.DefaultPolicy(quorum.BFT), func(int, *Node) {})
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	n := c.nodes[0]
+	i, _, err := n.Invite(ctx, Tickets{Name: "two", Uses: 2, For: time.Hour}, Once{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := n.Invite(ctx, Tickets{Name: "two", Uses: 2, For: time.Hour}, Once{}); !errors.Is(err, scope.ErrInvalid) {
+		t.Errorf("a second invite of the same name: %v", err)
+	}
+	var guests []*outsider
+	for range 5 {
+		guests = append(guests, c.outsider())
+	}
+	knock := func(i Invite, o *outsider) error {
+		for {
+			err := i.knock(ctx, o.Host, n.host.ID(), "guest")
+			if err == nil || errors.Is(err, ErrNotAdmitted) || ctx.Err() != nil {
+				return err
+			}
+			time.Sleep(50 * time.Millisecond) // strangers share a budget
+		}
+	}
+	var in, out atomic.Int64
+	var all sync.WaitGroup
+	for _, o := range guests {
+		all.Go(func() {
+			switch err := knock(i, o); {
+			case err == nil:
+				in.Add(1)
+			case errors.Is(err, ErrNotAdmitted):
+				out.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if in.Load() != 2 || out.Load() != 3 {
+		t.Fatalf("an invite of 2 uses admitted %d, and refused %d", in.Load(), out.Load())
+	}
+	var admitted, refused *outsider
+	for _, o := range guests {
+		if may, err := n.root.letsNow(n.called.of(o.ID())); err != nil {
+			t.Fatal(err)
+		} else if may {
+			admitted = o
+		} else {
+			refused = o
+		}
+	}
+	if err := knock(i, admitted); err != nil {
+		t.Errorf("a node that is admitted: %v", err)
+	}
+	more, _, err := n.Invite(ctx, Tickets{Name: "more", Uses: 9, For: time.Hour}, Once{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := more
+	forged.Secret = make([]byte, secretBytes)
+	if err := knock(forged, refused); !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "secret") {
+		t.Errorf("a forged secret: %v", err)
+	}
+	// What another peer signed, as an eavesdropper may have it.
+	key, err := votes.KeyFromSeed(votes.Ed25519, more.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := knock2(key, more, admitted.ID().String())
+	raw, err := refused.Request(ctx, n.host.ID(), k, 1<<10)
+	var a knocked
+	if err != nil || canon.Decode(raw, &a) != nil || a.Refused == "" {
+		t.Errorf("the knock of another peer: %+v, %v", a, err)
+	}
+	short, _, err := n.Invite(ctx, Tickets{Name: "short", Uses: 9, For: time.Second}, Once{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2100 * time.Millisecond)
+	if _, err := n.Txn(ctx, putTxn("/later", "v"), Once{}); err != nil { // the blocks' time goes on
+		t.Fatal(err)
+	}
+	if err := knock(short, refused); !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "ended") {
+		t.Errorf("an invite that is over: %v", err)
+	}
+	list := n.root.epochs.epoch().Policy.List()
+	if _, err := n.Txn(ctx, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: scope.Ticket(list, "more")}}}, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := knock(more, refused); !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "revoked") {
+		t.Errorf("an invite that is revoked: %v", err)
+	}
+	other := i
+	other.Secret = nil
+	other.Ticket = ""
+	refused.Close()
+	if _, err := FetchGenesis(ctx, refused.key, other, "guest"); !errors.Is(err, ErrNotAdmitted) {
+		t.Errorf("an invite without its secret: %v", err)
+	}
+}
+
+// knock2 is the request with which a peer would knock.
+func knock2(key votes.PrivateKey, i Invite, p string) []byte {
+	k := knock{Ticket: i.Ticket, Name: "guest"}
+	k.Signature = key.Sign(votes.ContextKnock, knockBytes(i.Network, machine.Peer(p), k.Ticket, k.Name))
+	return slices.Concat([]byte(askKnock), canon.Encode(k))
+}
+
+// TestObserversFollowByInvite: a node that an invite admitted has what the anchors have, and hears of each write.
+func TestObserversFollowByInvite(t *testing.T) {
+	t.Parallel()
+	c := startClusterUnder(t, 4, scope.DefaultPolicy(quorum.BFT), func(int, *Node) {})
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	key, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, _, err := c.nodes[1].Invite(ctx, Tickets{Uses: 1, For: time.Hour}, Once{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i, err = ParseInvite(i.String()); err != nil {
+		t.Fatal(err)
+	}
+	g, err := FetchGenesis(ctx, key, i, "reader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.OpenPebble(filepath.Join(t.TempDir(), "o"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := New(Config{Name: "reader", Genesis: g, Identity: key, Store: s, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: i.Peers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, end := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(run) }()
+	defer func() {
+		end()
+		if err := errors.Join(<-done, s.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for k := range 10 {
+		key := []byte(fmt.Sprint("/k", k))
+		r, err := c.nodes[k%4].Txn(ctx, putTxn(string(key), "v"), Once{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			found, h, err := n.Range(ctx, key, nil, scope.Range{}, false)
+			if err == nil && len(found.Kvs) == 1 && h.Revision >= r.Revision {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("write %d does not arrive: %v", k, err)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	if r, err := n.Txn(ctx, putTxn("/mine", "v"), Once{}); err == nil && r.Code != scope.Failed {
+		t.Errorf("an observer wrote: %+v, %v", r, err)
+	}
+}
