@@ -87,7 +87,7 @@ func DefaultAuthors() []Author {
 // checkAuthors reports whether a policy can have its authors.
 func (p *Policy) checkAuthors() error {
 	switch {
-	case len(p.Authors) == 0:
+	case !slices.ContainsFunc(p.Authors, func(a Author) bool { return !a.reads() }):
 		return fmt.Errorf("%w: a policy without authors would lock all of them out; list at least one, as in: anchors who=anchors", ErrInvalid)
 	case len(p.Authors) > maxAuthors:
 		return fmt.Errorf("%w: %d authors, at most %d are taken", ErrInvalid, len(p.Authors), maxAuthors)

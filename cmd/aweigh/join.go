@@ -181,6 +181,11 @@ func (a *app) join() *cobra.Command {
 		if s.Trusted != "" {
 			fmt.Fprintf(a.out, "trusted  roster %s; another history is refused\n", show.Line(s.Trusted))
 		}
+		if there && invite.Ticket != "" {
+			if err := founding.Admit(ctx, dir, s, invite); err != nil {
+				fmt.Fprintf(a.err, "warning: the invite did not admit this node: %v\n", err)
+			}
+		}
 		if there {
 			which := "flags hold for this run alone"
 			if *stay {
