@@ -14,19 +14,20 @@ type AnchorState uint8
 const (
 	AnchorUnknown  AnchorState = 0 // it has said nothing yet
 	AnchorSigns    AnchorState = 1
-	AnchorListens  AnchorState = 2 // P9: it has not heard a quorum since its start
-	AnchorSilenced AnchorState = 3 // P9: it lost its record, and signs nothing in this epoch
-	AnchorBehind   AnchorState = 4 // it fetches final blocks, or a snapshot
-	AnchorKeyless  AnchorState = 5 // its node runs without the key that it votes with
-	AnchorUnseated AnchorState = 6 // its node does not know of its seat yet
-	AnchorStopped  AnchorState = 7 // its node does not run the scope: the state or the disk is broken
-	AnchorMute     AnchorState = 8 // it is connected, and does not answer
-	AnchorAway     AnchorState = 9 // it is not connected
+	AnchorListens  AnchorState = 2  // P9: it has not heard a quorum since its start
+	AnchorSilenced AnchorState = 3  // P9: it lost its record, and signs nothing in this epoch
+	AnchorBehind   AnchorState = 4  // it fetches final blocks, or a snapshot
+	AnchorKeyless  AnchorState = 5  // its node runs without the key that it votes with
+	AnchorUnseated AnchorState = 6  // its node does not know of its seat yet
+	AnchorStopped  AnchorState = 7  // its node does not run the scope: the state or the disk is broken
+	AnchorMute     AnchorState = 8  // it is connected, and does not answer
+	AnchorAway     AnchorState = 9  // it is not connected
+	AnchorRefuses  AnchorState = 10 // it does not let this node read the scope
 )
 
 // anchorStateNames holds the states in words, for programs.
 var anchorStateNames = [...]string{
-	"unknown", "signing", "listening", "silenced", "catching-up", "keyless", "unseated", "stopped", "mute", "away",
+	"unknown", "signing", "listening", "silenced", "catching-up", "keyless", "unseated", "stopped", "mute", "away", "refusing",
 }
 
 // String returns one word for programs. The words do not change.
@@ -79,6 +80,8 @@ func (s AnchorSays) Words() string {
 		return "does not know of its seat yet"
 	case AnchorStopped:
 		return "does not run this scope: see its log"
+	case AnchorRefuses:
+		return "does not let this node read: it needs an invite (aweigh join INVITE)"
 	case AnchorMute:
 		return "is connected, and does not answer"
 	case AnchorAway:

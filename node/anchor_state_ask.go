@@ -155,7 +155,7 @@ func (s *states) end(id peer.ID, scopes []aweigh.ScopeID, all []AnchorSays, now 
 	}
 	x.asking = false
 	for i, says := range all {
-		if says.State > AnchorStopped { // no anchor reports that of itself
+		if says.State > AnchorStopped && says.State != AnchorRefuses { // no anchor reports that of itself
 			says = AnchorSays{}
 		}
 		news = news || x.said[scopes[i]].AnchorSays != says
@@ -248,6 +248,9 @@ func (n *Node) askState(ctx context.Context, id peer.ID, scopes []aweigh.ScopeID
 	defer cancel()
 	req := append([]byte(askState), canon.Encode(stateAsk{Scopes: scopes})...)
 	raw, err := n.host.Request(ctx, id, req, maxStateAnswer)
+	if refusedReading(err) {
+		return slices.Repeat([]AnchorSays{{State: AnchorRefuses}}, len(scopes))
+	}
 	if err != nil {
 		return nil
 	}

@@ -159,7 +159,7 @@ const askAgain = 500 * time.Millisecond
 func fetchGenesis(ctx context.Context, host *p2p.Host, id peer.ID, network aweigh.NetworkID) (g scope.Genesis, err error) {
 	raw, err := host.Request(ctx, id, []byte(askGenesis), maxGenesis)
 	switch {
-	case errors.Is(err, p2p.ErrRefused) && strings.Contains(err.Error(), scope.ErrNoReader.Error()):
+	case refusedReading(err):
 		return g, fmt.Errorf("%w: this network admits observers by an invite with a secret: ask for one (aweigh invite)", ErrNotAdmitted)
 	case err != nil:
 		return g, err
@@ -168,4 +168,9 @@ func fetchGenesis(ctx context.Context, host *p2p.Host, id peer.ID, network aweig
 		err = fmt.Errorf("%w: peer %s sent another genesis than the invite names", machine.ErrOtherNetwork, id)
 	}
 	return g, err
+}
+
+// refusedReading reports whether a peer answered that this node may not read.
+func refusedReading(err error) bool {
+	return errors.Is(err, p2p.ErrRefused) && strings.Contains(err.Error(), scope.ErrNoReader.Error())
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/p2p"
@@ -87,6 +89,10 @@ func (o *outsider) open(c *cluster) {
 
 // requests are all that a node answers, of a scope.
 func requests(in *Replica) map[string][]byte {
+	secret := []byte("/secret")
+	if len(in.prefix) > 0 {
+		secret = append(slices.Clone(in.prefix), "secret"...)
+	}
 	all := map[string][]byte{
 		"genesis": []byte(askGenesis), "where": []byte(askWhere),
 		"heights":   slices.Concat([]byte(askHeights), canon.Encode(heightsAsk{})),
@@ -96,18 +102,18 @@ func requests(in *Replica) map[string][]byte {
 		"cosign":    slices.Concat([]byte(askCosign), canon.Encode(cosignAsk{})),
 	}
 	for kind := referral.AskLook; kind <= referral.AskJudge; kind++ {
-		body := canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/secret")}}})
+		body := canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: secret}}})
 		switch kind {
 		case referral.AskResolve:
-			body = canon.Encode(referral.Name{Key: []byte("/secret")})
+			body = canon.Encode(referral.Name{Key: secret})
 		case referral.AskHistory:
-			body = canon.Encode(foreignPast{Key: []byte("/secret"), Limit: 1})
+			body = canon.Encode(foreignPast{Key: secret, Limit: 1})
 		case referral.AskEvents:
-			body = canon.Encode(referral.Watch{Key: []byte("/secret")})
+			body = canon.Encode(referral.Watch{Key: secret})
 		case referral.AskProve:
-			body = []byte("/secret")
+			body = secret
 		case referral.AskReferrals:
-			body = canon.Encode(referral.ListOf(referral.Keys([]byte("/secret"))))
+			body = canon.Encode(referral.ListOf(referral.Keys(secret)))
 		}
 		all[fmt.Sprint("foreign question ", kind)] = slices.Concat([]byte(askForeign), canon.Encode(referral.Question{Kind: uint8(kind), Body: body}))
 	}
@@ -380,5 +386,55 @@ func TestObserversFollowByInvite(t *testing.T) {
 	}
 	if r, err := n.Txn(ctx, putTxn("/mine", "v"), Once{}); err == nil && r.Code != scope.Failed {
 		t.Errorf("an observer wrote: %+v, %v", r, err)
+	}
+}
+
+// TestClosedScopesTellTheirReadersAlone: the nodes of a network learn nothing of a scope below that does not list them,
+// not by questions, frames or gossip, and their clients are told why.
+func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
+	testshort.Skip(t)
+	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	policy := scope.DefaultPolicy(quorum.Crash)
+	policy.Authors = policy.Authors[:1] // the anchors
+	c.decide(ctx, "", c.child("/b/", policy, 1, 2))
+	inside, outside := c.nodes[1], c.nodes[0]
+	testwait.For(t, func() error {
+		_, err := inside.In("/b/")
+		return err
+	})
+	if r, err := inside.Txn(ctx, putTxn("/b/secret", "v"), Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
+	}
+	below := func(n *Node) *Replica {
+		for _, p := range n.Replicas() {
+			if string(p.prefix) == "/b/" {
+				return p
+			}
+		}
+		return nil
+	}
+	if found, _, err := outside.Range(ctx, []byte("/b/secret"), nil, scope.Range{}, true); !errors.Is(err, scope.ErrNoReader) {
+		t.Errorf("a node that the scope does not list reads %+v, %v", found.Kvs, err)
+	}
+	if _, err := outside.Txn(ctx, putTxn("/b/secret", "w"), Once{}); !errors.Is(err, scope.ErrNoReader) {
+		t.Errorf("and it writes: %v", err)
+	}
+	in := below(inside)
+	for name, req := range requests(in) {
+		raw, err := outside.host.Request(ctx, inside.host.ID(), req, 4<<20)
+		var a referral.Answer
+		refused := refusedReading(err) || err == nil && canon.Decode(raw, &a) == nil && len(a.Body) == 0 &&
+			errors.Is(scope.Failure(a.Failure), scope.ErrNoReader)
+		if !refused {
+			t.Errorf("%s: %q, %v", name, raw, err)
+		}
+	}
+	if below(outside) != nil {
+		t.Error("it holds the scope")
+	}
+	if in.public() || slices.Contains(in.hears(), outside.host.ID()) {
+		t.Error("gossip of the scope goes to it")
 	}
 }

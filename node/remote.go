@@ -88,9 +88,10 @@ func (n *Node) refer(g scope.Genesis) (*remoteScope, error) {
 }
 
 // holds reports whether this node is to have a replica in a scope: it follows the scope, or holds an anchor there, as
-// far as it knows. A node that holds a scope holds those above it.
+// far as it knows. A node that holds a scope holds those above it. One that follows all follows those that let it read
+// when they were founded.
 func (n *Node) holds(g *scope.Genesis) (bool, error) {
-	if n.cfg.Follow == nil {
+	if n.cfg.Follow == nil && g.Policy.Open() {
 		return true, nil
 	}
 	prefix := g.Prefix()
@@ -105,12 +106,18 @@ func (n *Node) holds(g *scope.Genesis) (bool, error) {
 		}
 	}
 	key := n.anchor.Load()
-	if key == nil {
+	if key == nil && n.cfg.Follow != nil {
 		return false, nil
 	}
 	e, err := g.Epoch()
 	if err != nil {
 		return false, err
+	}
+	if n.cfg.Follow == nil && e.Readers(n.cfg.Identity.Public().ID()).All() {
+		return true, nil
+	}
+	if key == nil {
+		return false, nil
 	}
 	if _, first := e.Roster.Seat(key.Public().ID()); first {
 		return true, nil

@@ -281,6 +281,9 @@ func (f *remoteScope) attempt(ctx context.Context, m scope.Mutation, reserve int
 	case a.Failure == new(machine.ExpiredError).Error():
 		return r, &machine.ExpiredError{Time: f.time()}
 	case a.Failure != "":
+		if err := scope.Failure(a.Failure); errors.Is(err, scope.ErrNoReader) {
+			return r, err
+		}
 		return r, fmt.Errorf("%w: %s", machine.ErrNotTaken, a.Failure)
 	}
 	f.of.root.measured.commits.since(begin)

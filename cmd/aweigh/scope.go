@@ -209,6 +209,7 @@ func (a *app) scopeCreate() *cobra.Command {
 	file := c.Flags().String("policy", "", "file with other values of the policy, in the form of \"aweigh policy show\"")
 	name := c.Flags().String("name", "", "for people")
 	rate := c.Flags().Int64("rate", 0, "changes a second that each node takes of its own clients there, more wait; 0: any number (limits.rate of the policy)")
+	closed := c.Flags().Bool("closed", false, "its anchors alone may change and read its keys: other nodes get nothing of it, also not for\ntheir clients (authors of the policy)")
 	here := hereFlag(c)
 	asIs := c.Flags().Bool("as-is", false, "go on, though PREFIX looks like a mistake, or too few of the anchors are reachable")
 	once := onceFlags(c)
@@ -241,7 +242,7 @@ func (a *app) scopeCreate() *cobra.Command {
 		}
 		policy, err := policyOfTemplate(*template, prefix)
 		if err == nil {
-			policy.Authors, err = s.authorsBelow(limited, above, prefix, known)
+			policy.Authors, err = s.authorsBelow(limited, above, prefix, known, *closed)
 		}
 		if err == nil && *file != "" {
 			policy, err = policyFrom(*file, policy)

@@ -16,19 +16,24 @@ import (
 // authorsBelow are the authors of a scope that is to be founded: its anchors, and those that may change its keys now,
 // by the policy of the scope above. The new scope cannot know the roster of the scope above, so the nodes of the
 // anchors there are listed by their keys, as they are now.
-func (s *session) authorsBelow(ctx context.Context, above *aweighv1.Scope, prefix []byte, anchors []scope.Anchor) ([]scope.Author, error) {
+// If it is closed, its anchors alone may change and read its keys; otherwise all nodes that the network lets read may.
+func (s *session) authorsBelow(ctx context.Context, above *aweighv1.Scope, prefix []byte, anchors []scope.Anchor, closed bool) ([]scope.Author, error) {
 	in := *s
 	in.Client, in.in = s.Client.In(inScope(above)), inScope(above)
 	r, p, err := in.policy(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return authorsUnder(p.Authors, r.Anchors, prefix, anchors), nil
+	return authorsUnder(p.Authors, r.Anchors, prefix, anchors, closed), nil
 }
 
 // authorsUnder is authorsBelow for the authors and anchors of the scope above.
-func authorsUnder(above []scope.Author, standings []*aweighv1.Standing, prefix []byte, anchors []scope.Anchor) []scope.Author {
-	all := scope.DefaultAuthors()
+func authorsUnder(above []scope.Author, standings []*aweighv1.Standing, prefix []byte, anchors []scope.Anchor, closed bool) []scope.Author {
+	all := []scope.Author{{Name: scope.Anchors.String(), Who: scope.Anchors}}
+	if closed {
+		return all
+	}
+	all = append(all, scope.Author{Name: "network", Who: scope.Anyone, Verbs: []string{scope.VerbRead}})
 	for _, entry := range above {
 		if entry.Who == scope.OnList { // the new scope has no such keys
 			continue

@@ -67,7 +67,7 @@ func TestAuthorsOfAScopeBelow(t *testing.T) {
 		{Name: "deleters", Who: scope.Anchors, Verbs: []string{scope.VerbDelete}},
 		{Name: "putters", Who: scope.Anchors, Verbs: []string{scope.VerbPut}},
 	}
-	all := authorsUnder(above, standings, []byte("/a/"), []scope.Anchor{{Key: key(5)}})
+	all := authorsUnder(above, standings, []byte("/a/"), []scope.Anchor{{Key: key(5)}}, false)
 	p := scope.DefaultPolicy(quorum.BFT)
 	if p.Authors = all; p.Check() != nil {
 		t.Fatal(p.Check())
