@@ -86,10 +86,14 @@ func (s *service) Invite(ctx context.Context, req *connect.Request[aweighv1.Invi
 		return nil, problem(err)
 	}
 	resp := &aweighv1.InviteResponse{Invite: i.String(), Name: i.Ticket}
-	if r.Code == scope.Pending {
+	switch {
+	case i.Ticket == "": // nothing was written
+	case r.Code == scope.Pending:
 		resp.Motion = r.Mutation[:]
-	} else if err := failure(r); err != nil {
-		return nil, err
+	default:
+		if err := failure(r); err != nil {
+			return nil, err
+		}
 	}
 	return connect.NewResponse(resp), nil
 }

@@ -128,7 +128,7 @@ func (o *outsider) refusedAll(ctx context.Context, of *Node, in *Replica) (answe
 	for name, req := range requests(in) {
 		raw, err := o.Request(ctx, of.host.ID(), req, 4<<20)
 		for err != nil && !errors.Is(err, p2p.ErrRefused) && ctx.Err() == nil { // it is not connected for a moment, or too eager
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // until it asks again
 			raw, err = o.Request(ctx, of.host.ID(), req, 4<<20)
 		}
 		var a referral.Answer
@@ -188,7 +188,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 	}
 	for before, k := o.told.Load(), 0; o.told.Load() == before; k++ {
 		put(fmt.Sprint("/x", k))
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // until it writes again
 		if ctx.Err() != nil {
 			t.Fatal("an observer hears no gossip")
 		}
@@ -209,7 +209,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 	o.told.Store(0)
 	for i := range 5 {
 		put(fmt.Sprint("/y", i))
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // gossip is slower than the answer
 	}
 	if got := o.told.Load(); got > 0 {
 		t.Errorf("an observer that is revoked got %d frames and messages", got)
@@ -289,7 +289,7 @@ func TestInvitesAdmitSoManyNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := knock2(key, more, admitted.ID().String())
+	k := knockOf(key, more, admitted.ID().String())
 	raw, err := refused.Request(ctx, n.host.ID(), k, 1<<10)
 	var a knocked
 	if err != nil || canon.Decode(raw, &a) != nil || a.Refused == "" {
@@ -299,7 +299,7 @@ func TestInvitesAdmitSoManyNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2100 * time.Millisecond)
+	time.Sleep(2100 * time.Millisecond)                                  // the invite ends
 	if _, err := n.Txn(ctx, putTxn("/later", "v"), Once{}); err != nil { // the blocks' time goes on
 		t.Fatal(err)
 	}
@@ -322,8 +322,8 @@ func TestInvitesAdmitSoManyNodes(t *testing.T) {
 	}
 }
 
-// knock2 is the request with which a peer would knock.
-func knock2(key votes.PrivateKey, i Invite, p string) []byte {
+// knockOf is the request with which a peer would knock.
+func knockOf(key votes.PrivateKey, i Invite, p string) []byte {
 	k := knock{Ticket: i.Ticket, Name: "guest"}
 	k.Signature = key.Sign(votes.ContextKnock, knockBytes(i.Network, machine.Peer(p), k.Ticket, k.Name))
 	return slices.Concat([]byte(askKnock), canon.Encode(k))
@@ -381,7 +381,7 @@ func TestObserversFollowByInvite(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatalf("write %d does not arrive: %v", k, err)
 			}
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) // until it looks again
 		}
 	}
 	if r, err := n.Txn(ctx, putTxn("/mine", "v"), Once{}); err == nil && r.Code != scope.Failed {

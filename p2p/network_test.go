@@ -282,7 +282,7 @@ func FuzzPeersAnswer(f *testing.F) {
 }
 
 func FuzzPeersRequest(f *testing.F) {
-	h := &Host{}
+	h := &Host{cfg: Config{}.withDefaults()}
 	h.book = newBook(h)
 	f.Add(canon.Encode(peersRequest{Wanted: [][]byte{[]byte("x")}}))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -142,6 +142,7 @@ var codes = []struct {
 	{errNotCarried, exitCompare},
 	{errRefused, exitCompare},
 	{client.ErrDenied, exitCompare},
+	{node.ErrNotAdmitted, exitCompare},
 	{client.ErrToken, exitCompare},
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
