@@ -29,8 +29,12 @@ type network struct {
 
 // newNetwork makes one, which does not run yet.
 func newNetwork(t testing.TB, c config.ClusterConfig) (*network, error) {
-	n := &network{t: t, dir: t.TempDir()}
-	t.Cleanup(func() { _ = n.Close() })
+	dir, err := os.MkdirTemp("", "aweigh-") // t.TempDir has the test's name, and sockets have short paths
+	if err != nil {
+		return nil, err
+	}
+	n := &network{t: t, dir: dir}
+	t.Cleanup(func() { _ = n.Close(); _ = os.RemoveAll(dir) })
 	var flags []string
 	switch c.ClientTLS {
 	case config.NoTLS:
