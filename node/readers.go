@@ -15,7 +15,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// A scope's policy says which peers may read (P47), and each node enforces it where it gives something to a peer:
+// A scope's policy says which peers may read (P48), and each node enforces it where it gives something to a peer:
 // frames, answers to requests, gossip. It takes from every peer as before: a node whose state is old knows no readers
 // that came later, and has to catch up from them. In a scope below, "any" is every peer that may read the root scope
 // or is an anchor that this node knows.

@@ -36,7 +36,7 @@ const (
 	Anchors Who = 2
 	// Anyone is every key. As a reader, it is every peer that the root scope lets read.
 	Anyone Who = 3
-	// OnList are the peers that the scope's own keys list, and they may only read (P47).
+	// OnList are the peers that the scope's own keys list, and they may only read (P48).
 	OnList Who = 4
 )
 

@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "679962eae317fe1ac4db2b37ff825e2313b4efaa1ff1474c44fd1cfb120e9526"
+	const want = "844fcd98b17f79cf02431655ace63772f64bf1b0712472976e7d5e252abd791c"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

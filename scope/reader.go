@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Readers are the peers to which nodes give what a scope holds: entries of its policy that permit VerbRead (P47). Blocks
+// Readers are the peers to which nodes give what a scope holds: entries of its policy that permit VerbRead (P48). Blocks
 // do not depend on them: each node asks before it answers a peer.
 type Readers struct {
 	entries []*Author // about the peer
