@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -53,6 +54,7 @@ type Approval struct {
 	Anchors   uint32        // and how many anchors, at least
 	Window    time.Duration // how long a motion stays open, by the blocks' time: its deadline is Opened + Window; mostWindow at most
 	Approvers []Approver
+	StepUp    bool // of keys: one approver that did not ask for the change decides, and anchors have no vote
 
 	// Of decisions, as they open, and zero in a policy:
 	Finalize quorum.Rule     // what finalizes, which they need in any case
@@ -74,6 +76,7 @@ const (
 	maxApprovers   = 64 // of one approval
 	maxShare       = 10_000_000
 	leastWindow    = time.Second
+	mostStepUp     = time.Hour // the window of a step-up, for which the author waits
 	mostWindow     = 366 * 24 * time.Hour
 	maxApprovalDen = 1_000_000
 )
@@ -82,6 +85,8 @@ const (
 func (a *Approval) String() string {
 	s := a.name() + ": "
 	switch {
+	case a.StepUp:
+		return s + fmt.Sprintf("a second person, %s, within %v", a.seconds(), a.Window)
 	case a.Num == 0 && a.Finalize.Den > 0:
 		s += a.Finalize.String() + " of the weight, as to finalize"
 	case a.Finalize.Den > 0:
@@ -104,6 +109,15 @@ func (a *Approval) String() string {
 		}
 	}
 	return s + fmt.Sprintf(", within %v", a.Window)
+}
+
+// seconds are the names of the approvers of a step-up: "bob or carol".
+func (a *Approval) seconds() string {
+	names := make([]string, len(a.Approvers))
+	for i := range a.Approvers {
+		names[i] = a.Approvers[i].Name
+	}
+	return strings.Join(names, " or ")
 }
 
 // ofKeys reports whether it is about keys, and not about decisions.
@@ -151,6 +165,12 @@ func (a *Approval) check() error {
 		return errors.New("decisions have no prefix")
 	case a.Finalize != (quorum.Rule{}) || !a.Sponsor.IsZero():
 		return errors.New("what an opening fills in stands in a policy")
+	case a.StepUp && (!a.ofKeys() || len(a.Approvers) == 0):
+		return errors.New("a step-up is about changes or deletions of keys, and names at least one approver")
+	case a.StepUp && (a.Num != 0 || a.Den != 1 || a.Anchors > 0):
+		return errors.New("anchors have no vote on a step-up: its share is 0/1, of no anchors")
+	case a.StepUp && a.Window > mostStepUp:
+		return fmt.Errorf("the author of a step-up waits for it, for %v at most, and not for %v", mostStepUp, a.Window)
 	case a.Den == 0 || a.Den > maxApprovalDen || a.Num > a.Den:
 		return fmt.Errorf("%d/%d is not a share between 0 and 1 with a denominator up to %d", a.Num, a.Den, maxApprovalDen)
 	case a.Window < leastWindow || a.Window > mostWindow:
@@ -172,7 +192,9 @@ func (a *Approval) check() error {
 			return fmt.Errorf("an approver needs a name of 1 to %d bytes", maxAnchorName)
 		case !a.ofKeys() && (p.Share > 0 || !p.Required):
 			return fmt.Errorf("approver %q of decisions must be required, and has no weight: what finalizes is the anchors' alone", p.Name)
-		case p.Share == 0 && !p.Required || p.Share > maxShare:
+		case a.StepUp && (p.Share > 0 || p.Required):
+			return fmt.Errorf("approver %q of a step-up has a weight or is required; any one of a step-up's approvers decides", p.Name)
+		case !a.StepUp && p.Share == 0 && !p.Required || p.Share > maxShare:
 			return fmt.Errorf("approver %q has a weight of %d.%04d%% of the anchors', and need not sign; more than 0%% and at most %d%% is taken", p.Name, p.Share/10_000, p.Share%10_000, maxShare/10_000)
 		case seen[id]:
 			return fmt.Errorf("the key of approver %q stands twice", p.Name)
@@ -185,9 +207,17 @@ func (a *Approval) check() error {
 	return nil
 }
 
-// voters returns the voters on a motion that opens under a roster.
-func (a *Approval) voters(r Roster) []Elector {
+// voters returns the voters on a motion that opens under a roster, for a mutation that some keys asked for (askers).
+func (a *Approval) voters(r Roster, askers []aweigh.Hash) []Elector {
 	var all []Elector
+	if a.StepUp {
+		for i := range a.Approvers {
+			if p := &a.Approvers[i]; !slices.Contains(askers, p.Key.ID()) {
+				all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: 1})
+			}
+		}
+		return all
+	}
 	for i := range r.Anchors {
 		if w := r.Weights.Of(r.Anchors[i].Key.ID()); w > 0 {
 			all = append(all, Elector{Name: r.Anchors[i].Name, Key: r.Anchors[i].Key, Weight: w, Anchor: true})
@@ -202,6 +232,26 @@ func (a *Approval) voters(r Roster) []Elector {
 	ok = ok && !slices.ContainsFunc(a.Approvers, func(p Approver) bool { return p.Key.ID() == a.Sponsor }) // required already
 	if ok {
 		all = append(all, Elector{Name: r.Anchors[seat].Name, Key: r.Anchors[seat].Key, Required: true})
+	}
+	return all
+}
+
+// askers are the keys that ask for a mutation: those of its author, of its grants' signers and holders, and both keys of
+// each anchor among these. None of them is a second person.
+func (m *CheckedMutation) askers(r Roster) []aweigh.Hash {
+	all := []aweigh.Hash{m.Author}
+	for i := range m.grants {
+		all = append(all, m.grants[i].By.ID(), m.grants[i].To.ID())
+	}
+	for i := range r.Anchors {
+		a := &r.Anchors[i]
+		keys := []aweigh.Hash{a.Key.ID()}
+		if node, ok := PeerKey(a.Peer); ok {
+			keys = append(keys, node.ID())
+		}
+		if slices.ContainsFunc(keys, func(key aweigh.Hash) bool { return slices.Contains(all, key) }) {
+			all = append(all, keys...)
+		}
 	}
 	return all
 }
@@ -221,7 +271,7 @@ func (a *Approval) rule(total uint64) quorum.Rule {
 
 // carriable reports why motions under an approval could never be carried under a roster.
 func (a *Approval) carriable(r Roster) error {
-	e, err := electorate(a.voters(r))
+	e, err := electorate(a.voters(r, nil))
 	if err != nil {
 		return fmt.Errorf("%w: approval of %s: %w", ErrInvalid, a.name(), err)
 	}
@@ -233,6 +283,9 @@ func (a *Approval) carriable(r Roster) error {
 
 // ErrManyApprovals refuses a mutation that needs two approvals.
 var ErrManyApprovals = errors.New("scope: it takes several approvals of the policy at once, of several keys; send one mutation for each")
+
+// ErrNoSecond refuses a mutation that takes a second person, if each one that the policy names asks for it.
+var ErrNoSecond = errors.New("scope: the policy asks for the approval of a second person, and names none but the author, or a key that granted rights to it")
 
 // ErrLeased refuses a put with a lease that would delete the key without the approval that the policy requires.
 var ErrLeased = errors.New("scope: the policy asks for approval of the deletion of this key, and a lease would delete it without; put it without a lease")

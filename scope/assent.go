@@ -239,7 +239,7 @@ func (o *Origin) opened(mo Motion, m *Mutation, to *Ancestry, l *Listed, in *Epo
 	if !slices.ContainsFunc(may, func(a Approval) bool { return bytes.Equal(canon.Encode(a), wanted) }) {
 		return nil, errors.New("an approval that the policy does not ask for")
 	}
-	voters := mo.Approval.voters(in.Roster)
+	voters := mo.Approval.voters(in.Roster, c.askers(in.Roster))
 	if !bytes.Equal(canon.Encode(mo.Voters), canon.Encode(voters)) {
 		return nil, errors.New("other voters than those of the roster and the policy")
 	}

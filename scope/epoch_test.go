@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "8d080e912bb7e8e49843c662dc801a41744e7269cdac22427b234ffcd8ae4cbe"
+	const want = "679962eae317fe1ac4db2b37ff825e2313b4efaa1ff1474c44fd1cfb120e9526"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

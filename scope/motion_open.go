@@ -47,7 +47,10 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	mo := Motion{
 		Mutation: m.raw, Height: h.Height, Opened: h.Time, Epoch: h.Epoch, Entry: x.nextEntry(),
 		Revision: x.next.head.Revision, Deadline: h.Time.Add(a.Window),
-		Policy: h.Policy, Approval: *a, Voters: a.voters(r), Success: o.chose, Basis: o.basis,
+		Policy: h.Policy, Approval: *a, Voters: a.voters(r, m.askers(r)), Success: o.chose, Basis: o.basis,
+	}
+	if a.StepUp && len(mo.Voters) == 0 {
+		return ErrNoSecond, nil
 	}
 	e, err := electorate(mo.Voters)
 	if err != nil {

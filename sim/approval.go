@@ -19,6 +19,9 @@ func approvals(a *scenario.Approval, approvers []*voter) []scope.Approval {
 	p := scope.Approval{
 		Matter: scope.Changes, Prefix: []byte(prefix), Num: uint32(a.Share), Den: uint32(scenario.Whole), Anchors: uint32(a.Anchors), Window: a.Window,
 	}
+	if a.StepUp {
+		p.Num, p.Den, p.StepUp = 0, 1, true
+	}
 	for i, v := range approvers {
 		p.Approvers = append(p.Approvers, scope.Approver{Name: v.name, Key: v.key.Public(), Share: uint32(a.Weight), Required: i < a.Required})
 	}

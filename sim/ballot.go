@@ -146,7 +146,11 @@ func (w *World) question(author *Node) *question {
 		m.ValidUntil = most
 	}
 	var err error
-	q.bundle, err = scope.Sign(author.author, w.Genesis.Policy.Limits, m)
+	key := author.author
+	if a := &w.Scenario.Approval; a.StepUp && p.happens(a.Own) {
+		key = p.voters[p.rand.IntN(a.Approvers)].key
+	}
+	q.bundle, err = scope.Sign(key, w.Genesis.Policy.Limits, m)
 	must.OK(err, "signing a question")
 	q.id = q.bundle.Mutations()[0].ID
 	return q

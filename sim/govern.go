@@ -55,7 +55,13 @@ func (w *World) decision(m scenario.Motion) scope.Decision {
 	}
 	if m.Share > 0 {
 		p.Approvals = slices.Clone(p.Approvals)
-		p.Approvals[0].Num = uint32(m.Share)
+		a := &p.Approvals[0]
+		if a.Num = uint32(m.Share); a.StepUp { // it is none any more
+			a.StepUp, a.Den, a.Approvers = false, uint32(scenario.Whole), slices.Clone(a.Approvers)
+			for i := range a.Approvers {
+				a.Approvers[i].Share = uint32(scenario.Whole / 10)
+			}
+		}
 	}
 	p.Approvals = guard(p.Approvals, m.Guard)
 	return scope.Decision{Kind: scope.SetPolicy, Policy: &p}

@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -140,7 +141,32 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 		num: big.NewInt(int64(a.Num)), den: big.NewInt(int64(a.Den)), anchors: int(a.Anchors),
 		said: make(map[aweigh.Hash]uint8), late: make(map[aweigh.Hash]uint8),
 	}
-	for s := range e.Roster.Weights.All() {
+	if a.StepUp {
+		p.seconds(a)
+	} else {
+		p.weigh(a, e.Roster.Weights)
+	}
+	for _, key := range slices.Concat(puts, drops) {
+		p.found[key] = r.last[key]
+	}
+	r.all[m.ID], r.order = p, append(r.order, p)
+	x.reach("motion opened")
+	w.log(n, "motion", "%s opens at height %d", m.ID.Short(), h.Height)
+}
+
+// seconds are the voters on a step-up: each approver but the author.
+func (p *poll) seconds(a *scope.Approval) {
+	for i := range a.Approvers {
+		if id := a.Approvers[i].Key.ID(); id != p.author {
+			p.voters[id] = seat{weight: big.NewInt(1)}
+			p.total.Add(p.total, p.voters[id].weight)
+		}
+	}
+}
+
+// weigh are the voters on other motions: anchors and approvers.
+func (p *poll) weigh(a *scope.Approval, anchors quorum.Weights) {
+	for s := range anchors.All() {
 		p.voters[s.Anchor] = seat{weight: new(big.Int).SetUint64(s.Weight), anchor: true}
 		p.total.Add(p.total, p.voters[s.Anchor].weight)
 	}
@@ -152,12 +178,6 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 		p.voters[of.Key.ID()] = seat{weight: weight, required: of.Required || weight.Sign() == 0}
 		p.total.Add(p.total, weight)
 	}
-	for _, key := range slices.Concat(puts, drops) {
-		p.found[key] = r.last[key]
-	}
-	r.all[m.ID], r.order = p, append(r.order, p)
-	x.reach("motion opened")
-	w.log(n, "motion", "%s opens at height %d", m.ID.Short(), h.Height)
 }
 
 // asked is the approval that a block's policy asks for.

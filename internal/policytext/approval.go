@@ -17,7 +17,9 @@ const ApprovalHelp = `of=changes (the default) or of=deletions, of keys with pre
 or of=membership, which can only require more than finalization does;
 threshold=3/4, the least share of the whole weight that must approve; min-anchors=3; window=72h, how
 long a motion stays open; and approver=NAME,KEY for each key that votes beside the anchors, with
-,weight=25% (of the weight of all anchors) or ,required, or both. KEY is like ed25519:… or ml-dsa-65:….`
+,weight=25% (of the weight of all anchors) or ,required, or both. KEY is like ed25519:… or ml-dsa-65:….
+A step-up has no threshold, min-anchors and approver, but step-up=NAME,KEY for each key that may be the second
+person: any one of them but the author approves, anchors do not vote, and window=5m is at most 1h.`
 
 var matters = []scope.Matter{scope.Changes, scope.Deletions, scope.Policies, scope.Membership}
 
@@ -30,13 +32,19 @@ func writeApproval(a scope.Approval) string {
 	if len(a.Prefix) > 0 {
 		words = append(words, "prefix="+quoted(string(a.Prefix)))
 	}
-	words = append(words, fmt.Sprintf("threshold=%d/%d", a.Num, a.Den))
+	if !a.StepUp || a.Num != 0 || a.Den != 1 {
+		words = append(words, fmt.Sprintf("threshold=%d/%d", a.Num, a.Den))
+	}
 	if a.Anchors > 0 {
 		words = append(words, fmt.Sprintf("min-anchors=%d", a.Anchors))
 	}
 	words = append(words, "window="+a.Window.String())
 	for _, p := range a.Approvers {
-		w := "approver=" + quoted(p.Name) + "," + p.Key.String()
+		word := "approver="
+		if a.StepUp {
+			word = "step-up="
+		}
+		w := word + quoted(p.Name) + "," + p.Key.String()
 		if p.Share > 0 {
 			w += ",weight=" + strconv.FormatFloat(float64(p.Share)/10_000, 'f', -1, 64) + "%"
 		}
@@ -72,7 +80,7 @@ func ParseApproval(text string) (a scope.Approval, err error) {
 	seen := make(map[string]bool)
 	for word := range strings.FieldsSeq(text) {
 		key, value, _ := strings.Cut(word, "=")
-		if seen[key] && key != "approver" {
+		if seen[key] && key != "approver" && key != "step-up" {
 			return a, fmt.Errorf("%w: approval: %s stands twice", ErrSyntax, key)
 		}
 		if seen[key] = true; value == "" {
@@ -82,7 +90,16 @@ func ParseApproval(text string) (a scope.Approval, err error) {
 			return a, fmt.Errorf("%w: approval: %s: %w", ErrSyntax, word, err)
 		}
 	}
-	for _, need := range []string{"threshold", "window"} {
+	needs := []string{"threshold", "window"}
+	if a.StepUp {
+		if needs = needs[1:]; !seen["threshold"] {
+			a.Den = 1
+		}
+		if seen["approver"] {
+			return a, fmt.Errorf("%w: approval: approver and step-up exclude each other: one second person decides alone", ErrSyntax)
+		}
+	}
+	for _, need := range needs {
 		if !seen[need] {
 			return a, fmt.Errorf("%w: approval: it needs %s=…; see --help", ErrSyntax, need)
 		}
@@ -113,12 +130,13 @@ func approvalWord(a *scope.Approval, key, value string) (err error) {
 		}
 	case "window":
 		a.Window, err = span(value)
-	case "approver":
+	case "approver", "step-up":
 		var p scope.Approver
 		p, err = approver(value)
 		a.Approvers = append(a.Approvers, p)
+		a.StepUp = a.StepUp || key == "step-up"
 	default:
-		return fmt.Errorf("it has no %s%s", key, meant(key, []string{"of", "prefix", "threshold", "min-anchors", "window", "approver"}))
+		return fmt.Errorf("it has no %s%s", key, meant(key, []string{"of", "prefix", "threshold", "min-anchors", "window", "approver", "step-up"}))
 	}
 	return err
 }

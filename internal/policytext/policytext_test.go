@@ -45,6 +45,7 @@ func other() scope.Policy {
 			{Name: "alice, of \"accounts\"", Key: key.Public(), Share: 333_333, Required: true},
 			{Name: "bob", Key: key.Public(), Required: true},
 		}},
+		{Matter: scope.Changes, Prefix: []byte("/prod/"), Den: 1, Window: time.Minute, StepUp: true, Approvers: []scope.Approver{{Name: "bob", Key: key.Public()}}},
 	}
 	p.Authors = []scope.Author{
 		{Name: "anchors", Who: scope.Anchors, Prefixes: [][]byte{[]byte("/c/")}, Verbs: []string{"put"}},
@@ -67,7 +68,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, other()) {
 		t.Errorf("%v\n%+v\nwant\n%+v", err, got, other())
 	}
-	if diff := policytext.Diff(base, other()); len(diff) != 5+len(regexp.MustCompile(`(?m)^  "?[a-z_]+"?: `).FindAllString(text, -1)) {
+	if diff := policytext.Diff(base, other()); len(diff) != 6+len(regexp.MustCompile(`(?m)^  "?[a-z_]+"?: `).FindAllString(text, -1)) {
 		t.Errorf("%d fields differ of\n%s", len(diff), text)
 	}
 }
@@ -128,17 +129,19 @@ func TestMistakesAreNamed(t *testing.T) {
 		"approvals:\n  - threshold=3/4 window=1h for=x":   `line 2: policytext: not a policy: approval: for=x: it has no for`,
 		"approvals:\n  - prefix=/a":                       `it needs threshold=`,
 		"approvals:\n  - threshold=1/2 window=1h prefix":  `"prefix" is not a word`,
-		"epoch:\n  blocks: 1\n  blocks: 2":                `stands twice`,
-		"actions: [pay]":                                  `line 1: actions is made of fields`,
-		"actions:\n  pay: fly":                            `line 2: policytext: not a policy: pay: action: not a rule: "fly" is no class of actions`,
-		"actions:\n  pay: write if true":                  `after the class stands "when" and a predicate, not "if true"`,
-		"actions:\n  pay: write whenever":                 `after the class stands "when"`,
-		"actions:\n  pay: write when":                     `after the class stands "when"`,
-		"actions:\n  pay: [write]":                        `line 2: pay is one value`,
-		"actions:\n  pay: write\n  pay: read":             `line 3: pay stands twice`,
-		"- 1\n":                                           `made of fields`,
-		"a: b: c":                                         `not a policy`,
-		"children:\n  bft: 5":                             `"5" is neither true nor false`,
+		"approvals:\n  - step-up=bob window=5m":           `an approver is NAME,KEY`,
+		"approvals:\n  - step-up=b,ed25519:O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik window=5m approver=c,ed25519:O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik": `approver and step-up exclude each other`,
+		"epoch:\n  blocks: 1\n  blocks: 2":    `stands twice`,
+		"actions: [pay]":                      `line 1: actions is made of fields`,
+		"actions:\n  pay: fly":                `line 2: policytext: not a policy: pay: action: not a rule: "fly" is no class of actions`,
+		"actions:\n  pay: write if true":      `after the class stands "when" and a predicate, not "if true"`,
+		"actions:\n  pay: write whenever":     `after the class stands "when"`,
+		"actions:\n  pay: write when":         `after the class stands "when"`,
+		"actions:\n  pay: [write]":            `line 2: pay is one value`,
+		"actions:\n  pay: write\n  pay: read": `line 3: pay stands twice`,
+		"- 1\n":                               `made of fields`,
+		"a: b: c":                             `not a policy`,
+		"children:\n  bft: 5":                 `"5" is neither true nor false`,
 	} {
 		_, err := policytext.Read([]byte(text), other())
 		if !errors.Is(err, policytext.ErrSyntax) || !strings.Contains(err.Error(), want) {

@@ -113,7 +113,11 @@ func (m *Model) open(p *motion) error {
 	h, e := &m.block.Header, m.block.told.Epoch
 	p.Mutation, p.Height, p.Opened, p.Epoch, p.Revision = p.mut.Encode(), h.Height, h.Time, h.Epoch, m.view.Revision
 	p.Deadline, p.Policy, p.Entry = h.Time.Add(p.Approval.Window), h.Policy, m.next1()
-	p.Voters = voters(&p.Approval, &e.Roster)
+	if p.Voters = voters(&p.Approval, &e.Roster); p.Approval.StepUp {
+		if p.Voters = m.seconds(p); len(p.Voters) == 0 {
+			return scope.ErrNoSecond
+		}
+	}
 	total, anchors := uint64(0), 0
 	for i := range p.Voters {
 		if total += p.Voters[i].Weight; p.Voters[i].Anchor {
@@ -165,6 +169,27 @@ func voters(a *scope.Approval, r *scope.Roster) (all []scope.Elector) {
 	for i := range r.Anchors {
 		if r.Anchors[i].Key.ID() == a.Sponsor && !required {
 			all = append(all, scope.Elector{Name: r.Anchors[i].Name, Key: r.Anchors[i].Key, Required: true})
+		}
+	}
+	return all
+}
+
+// seconds are the voters on a step-up: its approvers, but for the parties that ask for the change. An anchor and its node
+// are one party, and so is each signer or holder of the grants.
+func (m *Model) seconds(p *motion) (all []scope.Elector) {
+	party := func(key aweigh.Hash) any {
+		if seat, ok := m.seat(key); ok {
+			return seat
+		}
+		return key
+	}
+	ask := []any{party(p.mut.Author)}
+	for _, g := range grantsOf(p.mut) {
+		ask = append(ask, party(g.By.ID()), party(g.To.ID()))
+	}
+	for _, a := range p.Approval.Approvers {
+		if !slices.Contains(ask, party(a.Key.ID())) {
+			all = append(all, scope.Elector{Name: a.Name, Key: a.Key, Weight: 1})
 		}
 	}
 	return all

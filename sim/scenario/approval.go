@@ -16,6 +16,9 @@ type Approval struct {
 	Required  int   `yaml:"required,omitempty"`  // of them, the first, that are required; 0
 	Fickle    int   `yaml:"fickle,omitempty"`    // of them, the last, that sign both an approval and a rejection; 0
 
+	StepUp bool  `yaml:"step_up,omitempty"` // one approver decides, and anchors do not vote: no share, anchors, weight and required
+	Own    Share `yaml:"own,omitempty"`     // of a step-up's motions, that an approver asks for; 0
+
 	Keys     int   `yaml:"keys,omitempty"`     // that motions are about: of few, many conflict; 3
 	Withdraw Share `yaml:"withdraw,omitempty"` // of the motions, that their authors withdraw; 0
 	Against  Share `yaml:"against,omitempty"`  // of the ballots, that reject; 0
@@ -33,9 +36,11 @@ func (a *Approval) defaults() {
 	if a.Motions == 0 {
 		return
 	}
-	or(&a.Share, Whole/2)
+	if !a.StepUp {
+		or(&a.Share, Whole/2)
+		or(&a.Weight, Whole/10)
+	}
 	or(&a.Window, time.Hour)
-	or(&a.Weight, Whole/10)
 	or(&a.Keys, 3)
 	or(&a.Delay, time.Minute)
 	or(&a.Nodes, 1)
@@ -59,7 +64,7 @@ func (c *checker) approval(s Scenario) {
 		share Share
 	}{
 		{"share", a.Share}, {"weight", a.Weight}, {"withdraw", a.Withdraw}, {"against", a.Against}, {"absent", a.Absent},
-		{"early", a.Early}, {"offline", a.Offline}, {"lost", a.Lost}, {"twice", a.Twice},
+		{"early", a.Early}, {"offline", a.Offline}, {"lost", a.Lost}, {"twice", a.Twice}, {"own", a.Own},
 	} {
 		c.share("approval."+of.path, of.share)
 	}
@@ -67,9 +72,24 @@ func (c *checker) approval(s Scenario) {
 	c.within("approval.approvers", a.Approvers, 0, mostApprovers)
 	c.within("approval.required", a.Required, 0, a.Approvers)
 	c.within("approval.fickle", a.Fickle, 0, a.Approvers)
+	c.need(!a.StepUp || a.Approvers > 0, "approval.step_up", "one approver decides, and there are none: say approvers")
+	c.need(!a.StepUp || a.Share == 0 && a.Anchors == 0 && a.Weight == 0 && a.Required == 0, "approval.step_up", "one approver decides, whatever share, anchors, weight and required say")
+	c.need(!a.StepUp || a.Window <= time.Hour, "approval.window", "%v is more than an hour, for a step-up", a.Window)
+	c.need(a.StepUp || a.Own == 0, "approval.own", "approvers ask for motions in a step-up alone")
 	c.within("approval.keys", a.Keys, 1, maxKeys)
 	c.within("approval.nodes", a.Nodes, 1, s.Network.Anchors+s.Network.Observers)
 	c.period("approval.window", a.Window)
 	c.need(a.Window >= time.Second, "approval.window", "%v is less than a second", a.Window)
 	c.period("approval.delay", a.Delay)
+}
+
+// stepUp makes the approval of a third of the worlds with motions a step-up. A decision about its share ends it.
+func (d drawing) stepUp(s *Scenario) {
+	a := &s.Approval
+	if a.Motions == 0 || !d.one(3) {
+		return
+	}
+	a.StepUp, a.Share, a.Anchors, a.Weight, a.Required = true, 0, 0, 0, 0
+	a.Approvers, a.Own = 1+d.IntN(3), d.share(700_000)
+	a.Fickle = min(a.Fickle, a.Approvers)
 }
