@@ -284,7 +284,7 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 		Justification: m.Mutation.Justification, Caller: m.Mutation.Caller, Subject: o.Subject(), Height: uint64(o.Height), Epoch: uint64(o.Epoch),
 		OpenedNs: int64(o.Opened), DeadlineNs: int64(o.Deadline), Rule: o.Approval.String(), Mutation: o.Mutation,
 		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,
-		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors, Doomed: m.Doomed,
+		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors, Doomed: m.Doomed, StepUp: o.Approval.StepUp,
 	}
 	if out.ApprovedHeight = uint64(m.Approved); m.Approved > 0 {
 		out.Fate = "approved"

@@ -211,10 +211,8 @@ func (a *Approval) check() error {
 func (a *Approval) voters(r Roster, askers []aweigh.Hash) []Elector {
 	var all []Elector
 	if a.StepUp {
-		for i := range a.Approvers {
-			if p := &a.Approvers[i]; !slices.Contains(askers, p.Key.ID()) {
-				all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: 1})
-			}
+		for _, p := range a.Seconds(askers) {
+			all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: 1})
 		}
 		return all
 	}
@@ -232,6 +230,16 @@ func (a *Approval) voters(r Roster, askers []aweigh.Hash) []Elector {
 	ok = ok && !slices.ContainsFunc(a.Approvers, func(p Approver) bool { return p.Key.ID() == a.Sponsor }) // required already
 	if ok {
 		all = append(all, Elector{Name: r.Anchors[seat].Name, Key: r.Anchors[seat].Key, Required: true})
+	}
+	return all
+}
+
+// Seconds are the approvers of a step-up that may be the second person for what some keys ask for.
+func (a *Approval) Seconds(askers []aweigh.Hash) (all []Approver) {
+	for _, p := range a.Approvers {
+		if !slices.Contains(askers, p.Key.ID()) {
+			all = append(all, p)
+		}
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/policytext"
@@ -133,7 +134,8 @@ func (a *app) authCanI() *cobra.Command {
 		Use: "can-i VERB KEY", Short: "Show whether an author may do something, and by which entry", Args: cobra.ExactArgs(2),
 		Long: "Prints whether an author may do VERB on KEY: by the list of authors of the scope that\n" +
 			"decides about KEY, and by the rules of its policy. VERB is " + strings.Join(scope.AuthorVerbs, ", ") + " or the\n" +
-			"verb of an action. It exits with 4 if the author may not.",
+			"verb of an action. It exits with 4 if the author may not, and with 10 if it may, but has to\n" +
+			"wait for approval: of a second person (step-up), or of those that the policy asks for.",
 		Example: "  aweigh auth can-i put /apps/web\n  aweigh auth can-i delete /apps/web --as alice",
 	}
 	as := c.Flags().String("as", "", "the author: the name of an entry or of an anchor, a public key, the hash of\none, or the file of a token (default: the node)")
@@ -199,14 +201,75 @@ func (a *app) authCanI() *cobra.Command {
 				break
 			}
 		}
+		asks := []aweigh.Hash{aweigh.Hash(m.Caller)}
+		if held != nil {
+			for _, g := range held.Grants {
+				asks = append(asks, g.By.ID(), g.To.ID())
+			}
+		}
+		approvalOf(m, &p, names, withAnchors(r, asks))
 		if err := s.Printer.May(r.Header, p.Hash().String(), m); err != nil {
 			return err
 		}
-		if !m.OK() {
+		switch {
+		case !m.OK():
 			return errQuiet{client.ErrDenied}
+		case m.Waits():
+			return errQuiet{client.ErrPending}
 		}
 		return nil
 	})
+}
+
+// approvalOf adds to a verdict which approval the policy asks for, of a change of an object under all its names, and
+// whether the change can wait for it. asks are the keys that ask for the change.
+func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks []aweigh.Hash) {
+	deletes := m.Verb == scope.VerbDelete
+	switch m.Verb {
+	case scope.VerbPut, scope.VerbDelete, scope.VerbAlias:
+	default:
+		if m.Judged.Class != action.Write.String() { // leases and compactions, claims, signals and reads change no key
+			return
+		}
+	}
+	for _, name := range names {
+		a := p.Covers(name, deletes)
+		if a != nil && m.Approval != nil && a != m.Approval {
+			m.NoWay = "it takes several approvals of the policy at once, of several names of the object"
+		}
+		if a != nil {
+			m.Approval = a
+		}
+	}
+	if m.Approval == nil {
+		return
+	}
+	for _, second := range m.Approval.Seconds(asks) {
+		m.Seconds = append(m.Seconds, second.Name)
+	}
+	switch {
+	case m.Verb == scope.VerbAlias:
+		m.NoWay = "the policy asks for approval of it, and changes of names cannot wait for approval"
+	case m.Approval.StepUp && len(m.Seconds) == 0:
+		m.NoWay = "the policy asks for the approval of a second person, and names none but the author"
+	}
+}
+
+// withAnchors adds to some keys both keys of each anchor that has one of them.
+func withAnchors(r *aweighv1.TrustResponse, keys []aweigh.Hash) []aweigh.Hash {
+	for _, x := range r.Anchors {
+		both := []aweigh.Hash{}
+		if len(x.Id) == len(aweigh.Hash{}) {
+			both = append(both, aweigh.Hash(x.Id))
+		}
+		if node, ok := scope.PeerKey(x.Peer); ok {
+			both = append(both, node.ID())
+		}
+		if inRoster(x) && slices.ContainsFunc(both, func(id aweigh.Hash) bool { return slices.Contains(keys, id) }) {
+			keys = append(keys, both...)
+		}
+	}
+	return keys
 }
 
 func (a *app) authWho() *cobra.Command {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/votes"
@@ -20,34 +22,44 @@ func (a *app) ballotOnline() []*cobra.Command {
 func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 	word := choice.String()
 	c := &cobra.Command{
-		Use: word + " MOTION", Short: strings.ToUpper(word[:1]) + word[1:] + " a motion as the anchor that answers", Args: cobra.ExactArgs(1),
-		Long: "Signs a ballot with the key of the anchor that answers, on whose machine this must run.\n" +
+		Use: word + " MOTION", Short: strings.ToUpper(word[:1]) + word[1:] + " a motion, as the anchor that answers or with a key", Args: cobra.ExactArgs(1),
+		Long: "Signs a ballot with the key of the anchor that answers, on whose machine this must run; or,\n" +
+			"with --key, with that of a file, as an approver that the policy names, and hands it in at any\n" +
+			"node. What is signed is shown first. Before a passphrase is asked for, read it.\n" +
 			"A ballot cannot be taken back: two that contradict each other prove a lie, and cost\n" +
 			"the anchor its trust.",
-		Example: "  aweigh ballot " + word + " 4bf5122f --comment \"as discussed\"",
+		Example: "  aweigh ballot " + word + " 4bf5122f --comment \"as discussed\"\n  aweigh ballot " + word + " 4bf5122f --key bob.key",
 	}
 	comment := c.Flags().String("comment", "", "public words, up to 1024 bytes")
+	key := c.Flags().String("key", "", "file of the voter's key, as \"aweigh voter new\" makes it, and not the anchor's")
+	from := passphraseFlag(c)
 	anyway := c.Flags().Bool("anyway", false, "sign though the motion is closed, or would be void as things stand")
 	return a.askingOfMotions(c, func(ctx context.Context, s *session, args []string) error {
 		if len(*comment) > votes.MaxComment {
 			return fmt.Errorf("%w: a comment has at most %d bytes, not %d", errUsage, votes.MaxComment, len(*comment))
 		}
-		ctx, cancel := s.limited(ctx)
+		if *key == "" && *from != "" {
+			return fmt.Errorf("%w: --passphrase-file is for --key", errUsage)
+		}
+		limited, cancel := s.limited(ctx)
 		defer cancel()
-		m, err := s.motionOnRecord(ctx, args[0])
+		m, err := s.motionOnRecord(limited, args[0])
 		if err != nil {
 			return err
 		}
 		if err := votable(m.Motion); err != nil && !*anyway {
 			return fmt.Errorf("%w; --anyway signs a ballot all the same", err)
 		}
+		if *key != "" {
+			return a.voteWith(ctx, s, m, choice, *comment, *key, *from)
+		}
 		if err := uncontradicted(m, word); err != nil {
 			return err
 		}
-		if err := s.mayVote(ctx, m.Motion, word); err != nil {
+		if err := s.mayVote(limited, m.Motion, word); err != nil {
 			return err
 		}
-		r, err := s.Client.Vote(ctx, m.Motion.Id, word, *comment)
+		r, err := s.Client.Vote(limited, m.Motion.Id, word, *comment)
 		if err != nil {
 			return err
 		}
@@ -68,4 +80,70 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 		_, err = fmt.Fprintln(a.out, show.Progress(r.Motion))
 		return err
 	})
+}
+
+// voteWith signs a ballot with a voter's key, and hands it in at the node that answers.
+func (a *app) voteWith(ctx context.Context, s *session, m *aweighv1.MotionResponse, choice votes.Choice, comment, file, passphraseFile string) error {
+	if len(m.Header.GetNetwork()) != len(aweigh.Hash{}) || len(m.Motion.Scope) != len(aweigh.Hash{}) || len(m.Motion.Id) != len(aweigh.Hash{}) {
+		return fmt.Errorf("%w: the node returned no identity of the motion", errAbsent)
+	}
+	if err := s.mayVote(ctx, m.Motion, choice.String()); err != nil {
+		return err
+	}
+	key, _, err := a.openKey(ctx, file, passphraseFile)
+	if err != nil {
+		return err
+	}
+	id := key.Public().ID()
+	var names []string
+	var voter *aweighv1.Voter
+	for _, v := range m.Motion.Voters {
+		names = append(names, fmt.Sprintf("%s (%x)", show.Line(v.Name), v.Id[:min(4, len(v.Id))]))
+		if bytes.Equal(v.Id, id[:]) {
+			voter = v
+		}
+	}
+	if voter == nil {
+		return fmt.Errorf("%w: key %s may not vote on this motion. These may: %s", errUsage, id.Short(), strings.Join(names, ", "))
+	}
+	for _, b := range voter.Ballots {
+		if b.Choice == choice.Other().String() {
+			return fmt.Errorf("%w: this key has said %s on motion %x, and cannot take it back: two ballots that contradict each other count on neither side",
+				errContrary, show.Line(b.Choice), m.Motion.Id[:4])
+		}
+	}
+	b, err := votes.SignMotionBallot(key.Signer(), votes.MotionVote{
+		Network: aweigh.NetworkID(m.Header.Network), Scope: aweigh.ScopeID(m.Motion.Scope), Motion: votes.MotionID(m.Motion.Id), Choice: choice,
+	}, comment)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.limited(ctx) // a passphrase takes its time
+	defer cancel()
+	r, err := s.Client.HandIn(ctx, votes.AppendMotionBallots(nil, b))
+	if err != nil {
+		return err
+	}
+	for _, x := range r.Refused {
+		return fmt.Errorf("%w: %s", errRefused, forPeople(x.Why))
+	}
+	if m, err = s.Client.Motion(ctx, m.Motion.Id); err != nil {
+		return err
+	}
+	if s.Format == show.JSON {
+		return s.Printer.Motion(m)
+	}
+	what := "OK  the ballot of " + show.Line(voter.Name)
+	switch {
+	case r.Late > 0:
+		what += " will be recorded as late, without effect: the motion is decided"
+	case r.Repeated > 0:
+		what += " is there already; nothing changed"
+	case m.Motion.Fate != "open":
+		what += " is recorded"
+	default:
+		what += " is kept, and counts once a block has recorded it"
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n%s\n", what, show.Progress(m.Motion))
+	return err
 }

@@ -258,7 +258,26 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 	}
 }
 
-// waitFlag adds the wish to wait for approval, should it take one.
-func waitFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("wait", false, "if it opens a motion, follow that until it is closed, or for --timeout if that is given")
+// waits states whether a command follows the motion that its write opens.
+type waits uint8
+
+const (
+	waitsForSecond waits = iota // where a second person decides within minutes
+	waitsAlways
+	waitsNever
+)
+
+// waitFlag adds the wish to wait for approval, should it take one, or not to.
+func waitFlag(c *cobra.Command) func() waits {
+	wait := c.Flags().Bool("wait", false, "if it opens a motion, follow that until it is closed, or for --timeout if that is given; this is the\n"+
+		"default where the policy asks for a second person (step-up), unless --wait=false")
+	return func() waits {
+		switch {
+		case *wait:
+			return waitsAlways
+		case c.Flags().Changed("wait"):
+			return waitsNever
+		}
+		return waitsForSecond
+	}
 }

@@ -67,7 +67,7 @@ func (a *app) do() *cobra.Command {
 		}
 		resp, err := act(ctx, req)
 		if err != nil {
-			return a.pended(ctx, s, err, *wait)
+			return a.pended(ctx, s, err, wait())
 		}
 		if resp.Resolved != nil {
 			return s.Printer.Resolved(resp.Resolved)

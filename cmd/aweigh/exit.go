@@ -61,7 +61,8 @@ const exitHelp = `Exit codes:
      "checkpoint --since" does not hold, or is not one
   8  the node's disk failed, or its store is damaged
   9  "doctor" found a failing check
-  10 ordered, and it waits for approval as a motion: nothing changed yet
+  10 ordered, and it waits for approval as a motion: nothing changed yet; of "auth can-i":
+     the author may do it, with approval
   11 a node takes no more at the moment, and did nothing; try again later
   12 the content to sign has a part that this version cannot show: nothing was signed
   130 a signal interrupted it before it was done`

@@ -94,7 +94,7 @@ func (a *app) put() *cobra.Command {
 				err = client.ErrCondition
 			}
 			if err != nil {
-				return a.pended(ctx, s, err, *wait)
+				return a.pended(ctx, s, err, wait())
 			}
 			resp := &aweighv1.PutResponse{Header: txn.Header, Repeated: txn.Repeated}
 			if len(txn.Responses) > 0 {
@@ -106,13 +106,13 @@ func (a *app) put() *cobra.Command {
 		if !conditional {
 			resp, err := s.Client.Put(ctx, req)
 			if err != nil {
-				return a.pended(ctx, s, err, *wait)
+				return a.pended(ctx, s, err, wait())
 			}
 			return s.Printer.Put(resp)
 		}
 		resp, err := s.PutIf(ctx, req, *rev)
 		if err != nil {
-			return a.pended(ctx, s, err, *wait)
+			return a.pended(ctx, s, err, wait())
 		}
 		return s.Printer.Put(resp)
 	})
@@ -302,7 +302,7 @@ func (a *app) del() *cobra.Command {
 			resp, err = s.Client.Delete(ctx, req)
 		}
 		if err != nil {
-			return a.pended(ctx, s, err, *wait)
+			return a.pended(ctx, s, err, wait())
 		}
 		if err := s.Printer.Delete(resp); err != nil {
 			return err
@@ -389,7 +389,7 @@ func (a *app) txn() *cobra.Command {
 		defer cancel()
 		resp, err := s.Client.Txn(ctx, req)
 		if err != nil {
-			return a.pended(ctx, s, duplicate(req, err), *wait)
+			return a.pended(ctx, s, duplicate(req, err), wait())
 		}
 		otherwise := len(req.Failure) > 0
 		if err := s.Printer.Txn(resp, otherwise); err != nil {

@@ -243,21 +243,28 @@ func (a *app) closedAs(s *session, last *aweighv1.MotionResponse) error {
 	}
 }
 
-// pended reports a write that waits for approval; with wait it follows the motion.
-// Other errors pass.
-func (a *app) pended(ctx context.Context, s *session, err error, wait bool) error {
+// pended reports a write that waits for approval, or follows its motion. Other errors pass.
+func (a *app) pended(ctx context.Context, s *session, err error, wait waits) error {
 	var p *client.Pending
 	if !errors.As(err, &p) {
 		return err
 	}
-	if wait {
-		if s.Format == show.Table {
+	r, motionErr := s.Client.Motion(ctx, p.Motion)
+	if motionErr != nil && wait != waitsAlways {
+		return err
+	}
+	second := motionErr == nil && r.Motion.StepUp && r.Motion.ClosedHeight == 0
+	if wait == waitsAlways || wait == waitsForSecond && second {
+		switch {
+		case second:
+			show.Printer{Out: s.told, Format: show.Table}.Asked(r)
+		case s.Format == show.Table:
 			fmt.Fprintf(a.err, "motion %x waits for approval; Ctrl-C ends this and changes nothing, and to follow it again: aweigh motion watch %x\n", p.Motion, p.Motion[:4])
 		}
-		return a.follow(s.following(ctx), s, p.Motion, nil)
-	}
-	r, motionErr := s.Client.Motion(ctx, p.Motion)
-	if motionErr != nil {
+		err := a.follow(s.following(ctx), s, p.Motion, nil)
+		if errors.Is(err, context.Canceled) {
+			return fmt.Errorf("%w: motion %x stays open, and applies once it is approved; to follow it: aweigh motion watch %x", errSignal, p.Motion[:4], p.Motion[:4])
+		}
 		return err
 	}
 	if r.Motion.ClosedHeight > 0 { // it is a repetition

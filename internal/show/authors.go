@@ -86,28 +86,61 @@ type May struct {
 	Under  []byte        // the name of the object that decides: the first without an entry
 	Barred string        // why the author's token does not permit it; "": it does, or there is none
 	Judged *aweighv1.Said
+
+	Approval *scope.Approval // that it waits for; nil: it applies at once
+	Seconds  []string        // of a step-up: names of the approvers that may be the second person
+	NoWay    string          // why it cannot wait for the approval; "": it can
 }
 
-// OK reports whether the author may do it.
-func (m *May) OK() bool { return m.Barred == "" && m.Entry != nil && m.Judged.Allowed }
+// OK reports whether the author may do it, at once or with approval.
+func (m *May) OK() bool {
+	return m.Barred == "" && m.Entry != nil && m.Judged.Allowed && m.NoWay == ""
+}
+
+// Waits reports whether the author may do it with approval alone.
+func (m *May) Waits() bool { return m.OK() && m.Approval != nil }
+
+// approvalJSON is what a change that may be made waits for.
+type approvalJSON struct {
+	StepUp   bool     `json:"step_up"`
+	Seconds  []string `json:"seconds,omitempty"` // of a step-up: one of them approves
+	WindowNs int64    `json:"window_ns"`
+	Rule     string   `json:"rule"` // in words
+}
+
+// with is the condition of a verdict in words: "with the approval of bob or carol within 5m0s".
+func (m *May) with() string {
+	if !m.Waits() {
+		return ""
+	}
+	if m.Approval.StepUp {
+		return fmt.Sprintf(", with the approval of %s within %v", Line(strings.Join(m.Seconds, " or ")), m.Approval.Window)
+	}
+	return ", with approval of " + Line(m.Approval.String())
+}
 
 // May writes a verdict on an author. The header is that of the policy.
 func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 	if p.Format == JSON {
 		out := struct {
-			Header    header      `json:"header"`
-			Allowed   bool        `json:"allowed"`
-			Verb      string      `json:"verb"`
-			Key       *string     `json:"key,omitempty"`
-			KeyBase64 []byte      `json:"key_base64,omitempty"`
-			Caller    string      `json:"caller"`
-			Name      string      `json:"name,omitempty"`
-			Policy    string      `json:"policy"`
-			Author    *authorJSON `json:"author,omitempty"` // the entry that permits it
-			Token     string      `json:"token,omitempty"`  // why the token does not permit it
-			Rules     saidJSON    `json:"rules"`
-		}{Header: headerJSON(h), Allowed: m.OK(), Verb: m.Verb, Token: m.Barred, Caller: hex.EncodeToString(m.Caller), Name: m.Name, Policy: policy, Rules: saidOf(m.Judged)}
+			Header    header        `json:"header"`
+			Allowed   bool          `json:"allowed"`
+			Verb      string        `json:"verb"`
+			Key       *string       `json:"key,omitempty"`
+			KeyBase64 []byte        `json:"key_base64,omitempty"`
+			Caller    string        `json:"caller"`
+			Name      string        `json:"name,omitempty"`
+			Policy    string        `json:"policy"`
+			Author    *authorJSON   `json:"author,omitempty"` // the entry that permits it
+			Token     string        `json:"token,omitempty"`  // why the token does not permit it
+			Rules     saidJSON      `json:"rules"`
+			Approval  *approvalJSON `json:"approval,omitempty"` // that it waits for; none: it applies at once
+			Refused   string        `json:"refused,omitempty"`  // why it cannot wait for the approval that the policy asks for
+		}{Refused: m.NoWay, Header: headerJSON(h), Allowed: m.OK(), Verb: m.Verb, Token: m.Barred, Caller: hex.EncodeToString(m.Caller), Name: m.Name, Policy: policy, Rules: saidOf(m.Judged)}
 		out.Key, out.KeyBase64 = bytesField(m.Key)
+		if a := m.Approval; m.Waits() {
+			out.Approval = &approvalJSON{a.StepUp, m.Seconds, int64(a.Window), a.String()}
+		}
 		if m.Entry != nil {
 			a := entryOf(m.Entry)
 			out.Author = &a
@@ -124,6 +157,8 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 		answer, why = "no", "no entry of the policy's authors permits it"
 	case !m.Judged.Allowed:
 		answer, why = "no", because
+	case m.NoWay != "":
+		answer, why = "no", m.NoWay
 	default:
 		why = fmt.Sprintf("author %s permits it", m.Entry.Name)
 		if m.Judged.Rule != "" {
@@ -134,6 +169,7 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 	if who == "" {
 		who = fmt.Sprintf("%x", m.Caller[:min(4, len(m.Caller))])
 	}
+	answer += m.with()
 	_, err := fmt.Fprintf(p.Out, "%s  %s may%s %s %s: %s\n     by policy %.8s of scope %s, epoch %d, revision %d\n", answer, who, map[bool]string{false: " not"}[m.OK()], m.Verb, Key(m.Key), why,
 		policy, scopeText(m.Scope), h.GetEpoch(), h.GetRevision())
 	return err

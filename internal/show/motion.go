@@ -43,6 +43,7 @@ type motionJSON struct {
 	Heads         uint32             `json:"heads"`
 	HeadsNeeded   uint32             `json:"heads_needed"`
 	Missing       string             `json:"missing,omitempty"` // in words
+	StepUp        bool               `json:"step_up,omitempty"` // one of its voters decides, a second person
 	Voters        []voterJSON        `json:"voters"`
 	Changes       []motionChangeJSON `json:"changes,omitempty"`
 	Policy        map[string]string  `json:"policy,omitempty"`          // that is to be in force, of a decision about one
@@ -79,7 +80,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
 		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
 		Approve: m.Approve, Reject: m.Reject, Void: m.Void, Total: m.Total, Needed: m.Needed,
-		Heads: m.Heads, HeadsNeeded: m.HeadsNeeded, Missing: lacking(m), Voters: []voterJSON{},
+		Heads: m.Heads, HeadsNeeded: m.HeadsNeeded, Missing: lacking(m), StepUp: m.StepUp, Voters: []voterJSON{},
 		Effective: m.Effective,
 	}
 	if len(m.Opening) > 0 {
@@ -109,6 +110,9 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 func lacking(m *aweighv1.Motion) string {
 	if m.Fate != "open" {
 		return ""
+	}
+	if m.StepUp {
+		return "the approval of " + seconds(m)
 	}
 	var words []string
 	if m.Approve < m.Needed {
@@ -408,6 +412,11 @@ func (p Printer) Pending(r *aweighv1.MotionResponse) error {
 	case m.ApprovedHeight > 0:
 		_, err := fmt.Fprintf(p.Out, "PENDING  motion %s (%s): %s\n", short(m.Id), Line(m.Subject), Line(fateOf(m)))
 		return err
+	}
+	if m.StepUp {
+		fmt.Fprintf(p.Out, "PENDING  motion %s (%s)\n", short(m.Id), Line(m.Subject))
+		p.Asked(r)
+		return nil
 	}
 	fmt.Fprintf(p.Out, "PENDING  motion %s (%s): it waits for %s\n", short(m.Id), Line(m.Subject), Line(orNone(lacking(m))))
 	fmt.Fprintf(p.Out, "until %s%s\n", instant(m.DeadlineNs), in(m.DeadlineNs))

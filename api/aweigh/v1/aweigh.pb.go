@@ -5805,6 +5805,7 @@ type Motion struct {
 	Scope          []byte                 `protobuf:"bytes,31,opt,name=scope,proto3" json:"scope,omitempty"`                                          // in which it is decided
 	ScopePrefix    []byte                 `protobuf:"bytes,32,opt,name=scope_prefix,json=scopePrefix,proto3" json:"scope_prefix,omitempty"`           // of all keys of that scope; empty for the root's
 	Caller         string                 `protobuf:"bytes,33,opt,name=caller,proto3" json:"caller,omitempty"`                                        // as in Entry
+	StepUp         bool                   `protobuf:"varint,34,opt,name=step_up,json=stepUp,proto3" json:"step_up,omitempty"`                         // one of its voters decides, a second person; the author waits for it
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -6068,6 +6069,13 @@ func (x *Motion) GetCaller() string {
 		return x.Caller
 	}
 	return ""
+}
+
+func (x *Motion) GetStepUp() bool {
+	if x != nil {
+		return x.StepUp
+	}
+	return false
 }
 
 // Voter may vote on a motion.
@@ -9109,7 +9117,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"i\n" +
 	"\x0fMotionsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xa7\a\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xc0\a\n" +
 	"\x06Motion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
@@ -9146,7 +9154,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x0fapproved_height\x18\x1e \x01(\x04R\x0eapprovedHeight\x12\x14\n" +
 	"\x05scope\x18\x1f \x01(\fR\x05scope\x12!\n" +
 	"\fscope_prefix\x18  \x01(\fR\vscopePrefix\x12\x16\n" +
-	"\x06caller\x18! \x01(\tR\x06caller\"\xa8\x01\n" +
+	"\x06caller\x18! \x01(\tR\x06caller\x12\x17\n" +
+	"\astep_up\x18\" \x01(\bR\x06stepUp\"\xa8\x01\n" +
 	"\x05Voter\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
