@@ -231,7 +231,8 @@ func TestBothPortsJudgeAsEtcd(t *testing.T) {
 	login()
 	fresh := time.Now()
 	granted := make(map[string][]drawn) // by role
-	verdicts := [2]int{}
+	verdicts, commands := [2]int{}, [2]int{}
+	program := newOwner(t, ours)
 	for round := range rounds(t) {
 		if time.Since(fresh) > 2*time.Minute {
 			login()
@@ -297,6 +298,20 @@ func TestBothPortsJudgeAsEtcd(t *testing.T) {
 				t.Fatalf("seed %d, round %d: user %q, kind %d, %s: refused by etcd %v, by etcd's port %v, by the API %v",
 					seed, round, user, o.kind, text, denied[0], denied[1], denied[2])
 			}
+			if args, text, ok := o.inCommand(); ok && commandShare(r) {
+				by := program.refuses(tokens[ours][user], args, text)
+				if want := denied[0] && user != ""; by != want {
+					for _, s := range systems {
+						t.Log(s.name, held(with(s, "root"), pb.NewAuthClient(s.conn(0)), user))
+					}
+					t.Fatalf("seed %d, round %d: user %q, aweigh %q %q: refused by the program %v, by etcd %v", seed, round, user, args, text, by, want)
+				}
+				if by {
+					commands[1]++
+				} else {
+					commands[0]++
+				}
+			}
 			if denied[0] {
 				verdicts[1]++
 			} else {
@@ -307,7 +322,68 @@ func TestBothPortsJudgeAsEtcd(t *testing.T) {
 	if verdicts[0] == 0 || verdicts[1] == 0 {
 		t.Errorf("%d requests were permitted, %d refused", verdicts[0], verdicts[1])
 	}
-	t.Logf("seed %d: %d requests were permitted, %d refused", seed, verdicts[0], verdicts[1])
+	if rounds(t) >= 200 && (commands[0] == 0 || commands[1] == 0) {
+		t.Errorf("of the program, %d commands were permitted, %d refused", commands[0], commands[1])
+	}
+	t.Logf("seed %d: %d requests were permitted, %d refused; of the program, %d and %d", seed, verdicts[0], verdicts[1], commands[0], commands[1])
+}
+
+// commandShare chooses the requests that go through the program as well: one in 12, as starting it takes long.
+func commandShare(r *rand.Rand) bool { return r.IntN(12) == 0 }
+
+// inCommand is the operation as a command of the program, and the text for its standard input; ok is false for one that
+// has no such form.
+func (o *operation) inCommand() (args []string, text string, ok bool) {
+	if o.kind == 3 {
+		text, ok = o.inText()
+		return []string{"txn"}, text, ok
+	}
+	args = []string{[]string{"get", "put", "del"}[o.kind], string(o.at.key)}
+	if o.kind == 1 {
+		args = append(args, "")
+	}
+	switch string(o.at.end) {
+	case "":
+	case "\x00":
+		args = append(args, "--from-key")
+	default:
+		args = append(args, "--range-end", string(o.at.end))
+	}
+	if o.prev && o.kind != 0 {
+		args = append(args, "--prev")
+	}
+	return args, "", true
+}
+
+// inText is a transaction as people write it, of single keys, and without transactions within. Both branches have an
+// operation, since the program fails where a condition does not hold and there is no else.
+func (o *operation) inText() (text string, ok bool) {
+	if len(o.ops[0]) == 0 || len(o.ops[1]) == 0 {
+		return "", false
+	}
+	for i, c := range o.cmp {
+		if len(c.end) > 0 {
+			return "", false
+		}
+		if i == 0 {
+			text += "if\n"
+		}
+		text += fmt.Sprintf("  version %s > 3\n", c.key)
+	}
+	for i, name := range []string{"then", "else"} {
+		text += name + "\n"
+		for _, x := range o.ops[i] {
+			if x.kind == 3 || len(x.at.end) > 0 || x.prev {
+				return "", false
+			}
+			text += fmt.Sprintf("  %s %s", []string{"get", "put", "del"}[x.kind], x.at.key)
+			if x.kind == 1 {
+				text += " v"
+			}
+			text += "\n"
+		}
+	}
+	return text, true
 }
 
 // held describes the roles of a user.

@@ -57,6 +57,32 @@ func (o *owner) run(args ...string) string {
 	return string(out)
 }
 
+// refuses reports whether a command of the holder of a token is refused: its exit code is 4 then, and 0 or 3 (there is no
+// such key) if it is not. Without a token the command is the owner's.
+func (o *owner) refuses(token string, args []string, input string) bool {
+	o.t.Helper()
+	args = append(args, "--api", o.socket)
+	if token != "" {
+		file := filepath.Join(o.dir, "token")
+		if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+			o.t.Fatal(err)
+		}
+		args = append(args, "--token-file", file)
+	}
+	c := o.command(args...)
+	c.Stdin = strings.NewReader(input)
+	out, err := c.CombinedOutput()
+	switch code := c.ProcessState.ExitCode(); code {
+	case 4:
+		return true
+	case 0, 3:
+		return false
+	default:
+		o.t.Fatalf("aweigh %s: %d, %v\n%s", strings.Join(args, " "), code, err, out)
+		return false
+	}
+}
+
 // voter makes a key, and returns its public part.
 func (o *owner) voter(name string) string {
 	o.t.Helper()
