@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "8d080e912bb7e8e49843c662dc801a41744e7269cdac22427b234ffcd8ae4cbe"
+	const want = "d50fdf1f8b22e42d03b7b2f9a7b3df750fdac5ae39a421960d52505cf24adfc7"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}
