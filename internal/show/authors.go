@@ -17,6 +17,9 @@ type authorJSON struct {
 	Prefixes       *[]string `json:"prefixes,omitempty"`        // none: all keys
 	PrefixesBase64 [][]byte  `json:"prefixes_base64,omitempty"` // in place of prefixes, if one of them is no text
 	Verbs          []string  `json:"verbs"`                     // none: everything
+
+	Quota *quotaJSON `json:"quota,omitempty"`
+	Used  *usageJSON `json:"used,omitempty"` // of it; where it has none, what is counted yet
 }
 
 func entryOf(a *scope.Author) authorJSON {
@@ -25,6 +28,7 @@ func entryOf(a *scope.Author) authorJSON {
 	if a.Who == scope.OneKey {
 		out.Key = a.Key.String()
 	}
+	out.Quota = quotaOf(a)
 	for _, prefix := range a.Prefixes {
 		text, _ := bytesField(prefix)
 		if text == nil {
@@ -56,21 +60,31 @@ func authorRow(a *scope.Author) []string {
 	return []string{a.Name, who, prefixes, verbs}
 }
 
-// Authors writes entries of a policy's authors.
-func (p Printer) Authors(h *aweighv1.Header, all []scope.Author) error {
+// Authors writes entries of a policy's authors, with what is used of their quotas.
+func (p Printer) Authors(h *aweighv1.Header, all []scope.Author, usages []*aweighv1.Usage) error {
 	if p.Format == JSON {
 		out := struct {
 			Header  header       `json:"header"`
 			Authors []authorJSON `json:"authors"`
 		}{Header: headerJSON(h), Authors: []authorJSON{}}
 		for i := range all {
-			out.Authors = append(out.Authors, entryOf(&all[i]))
+			entry := entryOf(&all[i])
+			entry.Used = usedOf(&all[i], usageOf(usages, all[i].Name))
+			out.Authors = append(out.Authors, entry)
 		}
 		return p.JSON(out)
 	}
 	rows := [][]string{{"AUTHOR", "WHO", "KEYS", "MAY"}}
+	quotas := false
 	for i := range all {
 		rows = append(rows, authorRow(&all[i]))
+		quotas = quotas || all[i].Quota != (scope.Quota{}) || usageOf(usages, all[i].Name) != nil
+	}
+	if quotas {
+		rows[0] = append(rows[0], "QUOTA")
+		for i := range all {
+			rows[i+1] = append(rows[i+1], quotaText(&all[i], usageOf(usages, all[i].Name)))
+		}
 	}
 	return p.table(rows...)
 }
