@@ -54,6 +54,8 @@ var problems = []struct {
 	{node.ErrVerdict, connect.CodeInvalidArgument, Invalid},
 	{action.ErrRule, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrNoSpace, connect.CodeResourceExhausted, Failed},
+	{scope.ErrRate, connect.CodeResourceExhausted, Busy}, // refused before it was ordered
+	{scope.ErrQuota, connect.CodeResourceExhausted, Failed},
 	{scope.ErrElsewhere, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrSignal, connect.CodeInvalidArgument, Invalid},
 	{node.ErrNotHeld, connect.CodeFailedPrecondition, NotHeld},
@@ -144,6 +146,9 @@ func failure(r machine.Receipt) error {
 		why, code, reason := scope.Failure(r.Reason), connect.CodeFailedPrecondition, Failed
 		if errors.Is(why, scope.ErrNoSpace) {
 			code, why = connect.CodeResourceExhausted, fmt.Errorf("%w: the scope of these keys holds as much as its policy allows (aweigh scope ls); delete and compact, or raise limits.scope_bytes", why)
+		}
+		if errors.Is(why, scope.ErrQuota) {
+			code = connect.CodeResourceExhausted
 		}
 		if errors.Is(why, scope.ErrDenied) || errors.Is(why, scope.ErrReach) {
 			code, reason = connect.CodePermissionDenied, Denied

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -26,6 +27,7 @@ func TestErrorsOfTheNodeHaveCodesAndReasons(t *testing.T) {
 		{errors.Join(node.ErrStopped, errors.New("disk")), connect.CodeUnavailable, Stopped},
 		{fmt.Errorf("%w: of /a/", node.ErrNotHeld), connect.CodeFailedPrecondition, NotHeld},
 		{machine.ErrBusy, connect.CodeResourceExhausted, Busy},
+		{fmt.Errorf("%w: the entry a", scope.ErrRate), connect.CodeResourceExhausted, Busy},
 		{machine.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
 		{fmt.Errorf("put: %w", scope.ErrInvalid), connect.CodeInvalidArgument, Invalid},
 		{fmt.Errorf("%w: %w", scope.ErrInvalid, scope.ErrDuplicateKey), connect.CodeInvalidArgument, Invalid},
@@ -57,6 +59,10 @@ func TestOutcomesThatDidNotApplyAreErrors(t *testing.T) {
 	checkProblem(t, failure(receipt(scope.Failed, "key not found")), connect.CodeFailedPrecondition, Failed)
 	checkProblem(t, failure(receipt(scope.Duplicate, "key not found")), connect.CodeFailedPrecondition, Failed)
 	checkProblem(t, failure(receipt(scope.Failed, "mvcc: required revision is a future revision")), connect.CodeOutOfRange, Future)
+	for _, why := range []error{scope.ErrRate, scope.ErrQuotaSpace, scope.ErrQuota} {
+		r := receipt(scope.Failed, strings.TrimPrefix(why.Error(), "scope: ")+": the entry a")
+		checkProblem(t, failure(r), connect.CodeResourceExhausted, Failed)
+	}
 	checkProblem(t, failure(receipt(scope.Expired, "")), connect.CodeAborted, Failed)
 	checkProblem(t, failure(receipt(scope.Refused, "")), connect.CodeInvalidArgument, Invalid)
 }

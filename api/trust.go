@@ -63,6 +63,9 @@ func (s *service) Trust(ctx context.Context, req *connect.Request[aweighv1.Trust
 	for i := range g.Open {
 		out.Proposals = append(out.Proposals, proposalOf(&g.Open[i], names))
 	}
+	for _, u := range g.Usages {
+		out.Usages = append(out.Usages, &aweighv1.Usage{Name: u.Name, Made: u.Made, Bytes: u.Bytes, Leases: u.Leases, Motions: u.Motions})
+	}
 	return connect.NewResponse(out), nil
 }
 

@@ -22,6 +22,7 @@ var (
 	errKeyNotFound     = status.Error(codes.InvalidArgument, "etcdserver: key not found")
 	errTooLarge        = status.Error(codes.InvalidArgument, "etcdserver: request is too large")
 	errTooManyRequests = auth.ErrTooManyRequests
+	errNoSpace         = status.Error(codes.ResourceExhausted, "etcdserver: "+strings.TrimPrefix(scope.ErrNoSpace.Error(), "scope: "))
 	errSlowRequest     = status.Error(codes.DeadlineExceeded, "aweigh: many requests arrive at once, and this one did not in time; try again")
 	errNoLeader        = status.Error(codes.Unavailable, noLeader)
 	errStopped         = status.Error(codes.Unavailable, "etcdserver: server stopped")
@@ -65,6 +66,8 @@ var others = []struct{ err, as error }{
 	{scope.ErrTooMuch, errTooLarge},
 	{scope.ErrLeaseFull, errTooLarge},
 	{scope.ErrManyLeases, errTooManyRequests},
+	{scope.ErrQuotaSpace, errNoSpace},
+	{scope.ErrQuota, errTooManyRequests},
 	{machine.ErrBusy, errTooManyRequests},
 	{node.ErrSpans, errSpans},
 	{node.ErrNotHeld, errNotHeld},

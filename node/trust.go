@@ -40,10 +40,17 @@ type Government struct {
 	Anchors []Standing     // in the order of anchors
 	Open    []Pending
 	Few     Few
+	Usages  []Usage // under quotas of the policy's authors, by the names of entries
 
 	Next      scope.Roster // if the epoch ended now
 	NextFew   Few
 	Stoppable bool // the weight that may fail could stop the next one (P3)
+}
+
+// Usage is what the authors of an entry have.
+type Usage struct {
+	scope.EntryUsage
+	Made int64 // changes that count at its rate at the moment
 }
 
 // Few holds the smallest numbers of anchors that could do harm; one more than there are if all together could not.
@@ -78,10 +85,31 @@ func (n *Replica) Government(under *scope.Policy) (g Government, err error) {
 	if g.Open, err = pending(v.State); err != nil {
 		return g, err
 	}
+	if g.Usages, err = usages(v.State, e, max(n.runner.now(), g.Head.Time)); err != nil {
+		return g, err
+	}
 	if err := g.forecast(v.State, under); err != nil {
 		return g, err
 	}
 	return g, g.standings(*n.genesis, v.State, h)
+}
+
+// usages are those of a state in an epoch, at an instant.
+func usages(s *scope.State, e *scope.Epoch, at aweigh.Instant) (all []Usage, err error) {
+	used, err := s.Usages()
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range used {
+		is := Usage{EntryUsage: u}
+		for i := range e.Policy.Authors {
+			if a := &e.Policy.Authors[i]; a.Name == u.Name {
+				is.Made = u.Made(&a.Quota, at)
+			}
+		}
+		all = append(all, is)
+	}
+	return all, nil
 }
 
 // forecast fills in the next epoch.

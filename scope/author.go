@@ -24,6 +24,7 @@ type Author struct {
 	Prefixes [][]byte        // of the keys that may change, in order, none below another; none: all keys
 	Verbs    []string        // what may be done, in order: see AuthorVerbs, and the verbs of actions; none: everything
 	List     []byte          // of OnList alone: where the peers stand, see Listing; otherwise empty
+	Quota    Quota           // what all of its authors may have together
 }
 
 // Who states whom an Author permits.
@@ -143,7 +144,7 @@ func (a *Author) check(keyBytes int) error {
 			return errors.New("verbs are different, and stand in order")
 		}
 	}
-	return nil
+	return a.Quota.check()
 }
 
 // unfitForName reports characters that a name in the text of a policy cannot have.
@@ -310,15 +311,7 @@ func (x *execution) authorized(m *CheckedMutation) (failure, err error) {
 
 // authorizes returns why the policy's authors do not permit one put or deletion of a mutation, or its action on a key.
 func (x *execution) authorizes(m *CheckedMutation, op *Op) (failure error) {
-	verb := VerbPut
-	switch {
-	case m.Class == Act:
-		verb = m.Action.Verb
-	case m.Class == Name && m.Naming.Kind != Rollback:
-		verb = VerbAlias
-	case op.Kind == OpDelete:
-		verb = VerbDelete
-	}
+	verb := m.verb(op.Kind)
 	if x.rightsOf(m).permits(verb, op.Key, op.End) {
 		return nil
 	}

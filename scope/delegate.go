@@ -92,6 +92,7 @@ type handover struct {
 	redirects []Redirect
 	leases    map[int64]*lease // with what is handed over attached
 	order     []int64          // of leases
+	charges   passedOn
 }
 
 // delegate hands a prefix to a child, or records why it cannot be done any more.
@@ -206,6 +207,9 @@ func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes
 		}
 		h.lists[v.UID] = list
 		h.named = append(h.named, v.UID)
+	}
+	if h.charges, err = x.passOn(h.keys, h.order); err != nil {
+		return nil, err
 	}
 	if x.names.Redirects == 0 {
 		return nil, nil
@@ -330,6 +334,7 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 		b.ops = append(b.ops, kv.Set(b.space.leaseEnd(l.expires, id), nil))
 		due = aweigh.Earliest(due, l.expires)
 	}
+	h.charges.put(&b)
 	d.Handed = b.digest()
 	g := c.genesis(at, d)
 	id := g.Hash()

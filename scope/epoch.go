@@ -37,6 +37,7 @@ type Epoch struct {
 	rules   *action.Rules
 	seats   map[aweigh.Hash]int // by the keys that anchors act with
 	keys    []aweigh.Hash       // of the policy's authors that are one key, by place
+	meters  [measures]bool      // what the policy's authors have quotas of
 }
 
 // settled computes once what callers need often.
@@ -60,6 +61,9 @@ func (e Epoch) settled() *Epoch {
 	for i := range e.Policy.Authors {
 		if a := &e.Policy.Authors[i]; a.Who == OneKey {
 			e.keys[i] = a.Key.ID()
+		}
+		for what := range e.meters {
+			e.meters[what] = e.meters[what] || e.Policy.Authors[i].Quota.most(measure(what)) > 0
 		}
 	}
 	return &e

@@ -71,6 +71,9 @@ func Failure(why string) error {
 			return err
 		}
 	}
+	if err := quotaFailure(why); err != nil {
+		return err
+	}
 	if isDenial(why) {
 		return fmt.Errorf("%w%s", ErrDenied, strings.TrimPrefix(why, reason(ErrDenied)))
 	}

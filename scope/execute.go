@@ -135,20 +135,23 @@ type execution struct {
 
 	recorded map[aweigh.Hash]Receipt // by this block
 	expiries expiries
-	mutation *CheckedMutation // being executed
-	author   aweigh.Hash      // whose rights are known
-	rights   Rights           // of author
-	purse    purse            // what it may still cost
-	carries  int64            // units that the motions which the block carries may still cost
-	gives    int64            // bytes that it would hold in memory, see givenMost
-	priced   bool             // the mutation is not to be executed: only what it would cost is asked for
-	wanted   Wanted           // nil: all responses are
-	changes  uint32           // that it made so far
-	grows    int64            // what the puts planned so far take, in bytes, at most
-	room     map[int64]volume // that the transaction being planned leaves in leases
-	leased   bool             // the order in which leases end changed
-	scratch  []byte           // for elements
-	lanes    lthash.Lanes     // likewise
+	mutation *CheckedMutation  // being executed
+	author   aweigh.Hash       // whose rights are known
+	rights   Rights            // of author
+	purse    purse             // what it may still cost
+	carries  int64             // units that the motions which the block carries may still cost
+	gives    int64             // bytes that it would hold in memory, see givenMost
+	priced   bool              // the mutation is not to be executed: only what it would cost is asked for
+	wanted   Wanted            // nil: all responses are
+	changes  uint32            // that it made so far
+	grows    int64             // what the puts planned so far take, in bytes, at most
+	room     map[int64]volume  // that the transaction being planned leaves in leases
+	bills    map[string]string // by key: the entry that pays for what the mutation puts there, "": none; see bill
+	billed   map[string]int64  // by entry: bytes that these bills add at most
+	used     *usages           // as they are so far; those of next until they change
+	leased   bool              // the order in which leases end changed
+	scratch  []byte            // for elements
+	lanes    lthash.Lanes      // likewise
 }
 
 func newExecution(s *State, b *Block) *execution {
@@ -166,6 +169,7 @@ func newExecution(s *State, b *Block) *execution {
 		changed:  make([]change, 0, b.Len()),
 		recorded: make(map[aweigh.Hash]Receipt, b.Len()),
 		carries:  s.epoch.Policy.Limits.BlockCost,
+		used:     s.used,
 	}
 	sum := *s.sum // to be changed
 	x.next.sum = &sum
@@ -179,6 +183,9 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	x.begin(m)
 	var pending bool
 	failure, err := x.authorized(m)
+	if failure == nil && err == nil {
+		failure = x.paced(m)
+	}
 	if failure == nil && err == nil {
 		switch m.Class {
 		case Write:
@@ -257,7 +264,7 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 
 // begin is where a mutation's changes begin.
 func (x *execution) begin(m *CheckedMutation) {
-	x.mutation, x.changes, x.room, x.grows, x.gives = m, 0, nil, 0, 0
+	x.mutation, x.changes, x.room, x.grows, x.gives, x.bills, x.billed = m, 0, nil, 0, 0, nil, nil
 	x.purse.allowed, x.purse.empty = m.allowed, false
 }
 
@@ -305,14 +312,14 @@ func RevisionTime(started aweigh.Instant, revision int64) aweigh.Instant {
 // place is where the transaction's next change stands in the order of changes.
 func (x *execution) place() revision { return revision{x.nextRevision(), x.changes} }
 
-// store writes a version and counts it as a change. It returns its digest.
-func (x *execution) store(v *KeyValue) aweigh.Hash {
+// store writes a version, counts it as a change, and charges it to the entry that pays for it. It returns its digest.
+func (x *execution) store(v *KeyValue) (aweigh.Hash, error) {
 	k, record := x.space.version(v.Key, v.at()), v.record()
 	x.versions.Apply(kv.Set(k, record))
 	x.changed = append(x.changed, change{v.at(), v.Key})
 	x.changes++
 	x.next.head.Bytes += recordBytes(k, record)
-	return x.addElement(k, record)
+	return x.addElement(k, record), x.chargeFor(v)
 }
 
 // addElement puts a record into the digest and returns its element.
@@ -407,6 +414,9 @@ func (x *execution) finish() (*Result, error) {
 	x.storeLedger()
 	x.storeAgenda()
 	if err := x.storeNames(); err != nil {
+		return nil, err
+	}
+	if err := x.storeUsage(); err != nil {
 		return nil, err
 	}
 	tally := x.tally

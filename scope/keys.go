@@ -30,6 +30,8 @@ const (
 
 	atNames     = 'N' // names: how many of the following two there are
 	atAccess    = 'b' // the Access
+	atUsage     = 'U' // name of an entry of authors -> Usage
+	atCharge    = 'w' // what(1), its key, lease or motion -> charge
 	atAliases   = 'a' // UID -> aliases of an object that has, or had, several
 	atDelegated = 'z' // prefix -> delegated
 	atGenesis   = 'O' // what the scope started from

@@ -44,11 +44,15 @@ func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err erro
 	case x.next.head.Leases >= x.bounds.Leases:
 		return ErrManyLeases, nil
 	}
+	names, failure := x.countedFor(heldLeases)
+	if failure != nil {
+		return failure, nil
+	}
 	ttl := max(r.TTL, MinLeaseTTL)
 	x.setLease(id, nil, &lease{ttl: ttl, expires: after(from, ttl), keeper: m.Author})
 	x.next.head.Leases++
 	out.TTLs = []int64{ttl}
-	return nil, nil
+	return nil, x.charge(x.space.chargeOfLease(id), heldLeases, charge{Entries: names, Amount: 1})
 }
 
 // ErrGuarded refuses to revoke a lease whose keys only approval can remove.
@@ -133,6 +137,9 @@ func (x *execution) end(id int64, l *lease, why string) error {
 	x.setLease(id, l, nil)
 	x.next.head.Leases--
 	x.changes = 0
+	if err := x.discharge(x.space.chargeOfLease(id), heldLeases); err != nil {
+		return err
+	}
 	for _, key := range keys {
 		x.versions.Apply(kv.Del(x.space.leaseKey(id, key)))
 		v, ok, err := x.newest(key)
@@ -171,7 +178,9 @@ func (x *execution) detach(prev *KeyValue, why string) error {
 		Class: lineage.Update, Key: v.Key, Object: v.UID, Prev: last, Prior: prev.Digest(),
 		Reason: why + "; the policy asks for approval of this key's deletion, so it stays, without a lease",
 	}
-	e.Posterior = x.store(&v)
+	if e.Posterior, err = x.store(&v); err != nil {
+		return err
+	}
 	x.enter(e)
 	return x.follow(list, &v)
 }

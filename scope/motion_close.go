@@ -162,6 +162,9 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 	if err := errors.Join(x.dropRecord(k), x.dropRecord(x.space.motion(id))); err != nil {
 		return err
 	}
+	if err := x.discharge(x.space.chargeOfMotion(id), openMotions); err != nil {
+		return err
+	}
 	rec.Ending = &end
 	x.setRecord(x.space.motion(id), rec.encode())
 	x.setRecord(x.space.docket(atClosed, h.Time, id), line)

@@ -60,7 +60,11 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 		return errors.New("scope: the policy asks for more approval than all voters together can give"), nil
 	}
 	record := (&motionRecord{Motion: mo}).encode()
+	var names []string
 	if a.ofKeys() { // decisions have bounds of their own, so that motions on keys cannot exclude them
+		if names, failure = x.countedFor(openMotions); failure != nil {
+			return failure, nil
+		}
 		o.line.Bytes = int64(len(record))
 		given, failure, err := x.motionRoom(o.line)
 		if failure != nil || err != nil {
@@ -80,7 +84,7 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	x.setRecord(x.space.docket(atOpen, mo.Deadline, m.ID), canon.Encode(o.line))
 	d.Next = aweigh.Earliest(d.Next, mo.Deadline)
 	x.result.Motions = append(x.result.Motions, m.ID)
-	return nil, nil
+	return nil, x.charge(x.space.chargeOfMotion(m.ID), openMotions, charge{Entries: names, Amount: 1})
 }
 
 // basis is what the puts and deletions of a planned transaction find, in order.

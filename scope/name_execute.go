@@ -56,7 +56,10 @@ func (x *execution) free(key []byte, size int) (failure, err error) {
 	if ok {
 		return ErrNamed, err
 	}
-	return x.spend(given(size)), err
+	if failure := x.spend(given(size)); failure != nil || err != nil {
+		return failure, err
+	}
+	return x.bill(key, int64(len(key)+size))
 }
 
 // bind executes a Bind or a Move.
@@ -87,7 +90,9 @@ func (x *execution) bind(n *Naming, v *KeyValue) (failure, err error) {
 		x.names.Objects++
 	}
 	list.Held = append(list.Held, held{Key: n.To, Before: list.before(n.Key) + v.Version - 1})
-	x.show(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: v.UID}, class, aweigh.Hash{})
+	if err := x.show(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: v.UID}, class, aweigh.Hash{}); err != nil {
+		return nil, err
+	}
 	if err := x.storeAliases(v.UID, list); err != nil || n.Kind == Bind {
 		return nil, err
 	}
@@ -134,7 +139,9 @@ func (x *execution) fork(n *Naming, resp *Response) (failure, err error) {
 		Held:   []held{{Key: n.To}},
 	}
 	x.ops = append(x.ops, kv.Set(x.space.at(atObject, u[:]...), object{Key: n.To}.record()))
-	x.show(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: u}, lineage.Insert, v.Digest())
+	if err := x.show(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: u}, lineage.Insert, v.Digest()); err != nil {
+		return nil, err
+	}
 	x.names.Objects++
 	resp.UID = u
 	return nil, x.storeAliases(u, list)

@@ -59,6 +59,9 @@ func (x *execution) affordAliases(op *Op) (failure, err error) {
 			shown.Value = v.Value
 		}
 		x.grows += putBytes(key, shown.Value)
+		if failure, err := x.bill(key, int64(len(key)+len(shown.Value))); failure != nil || err != nil {
+			return failure, err
+		}
 		if !ok || prev.Lease == 0 {
 			continue
 		}
@@ -94,23 +97,28 @@ func (x *execution) follow(list *aliases, v *KeyValue) error {
 		if err := x.attach(&prev, &next); err != nil {
 			return err
 		}
-		x.show(list, next, lineage.AliasFollow, prev.Digest())
+		if err := x.show(list, next, lineage.AliasFollow, prev.Digest()); err != nil {
+			return err
+		}
 	}
 	return x.storeAliases(v.UID, list)
 }
 
 // show writes content of an object under one of its aliases and enters it into the
 // object's chain. The version's place is filled in.
-func (x *execution) show(list *aliases, v KeyValue, class lineage.Class, prior aweigh.Hash) {
+func (x *execution) show(list *aliases, v KeyValue, class lineage.Class, prior aweigh.Hash) (err error) {
 	at := x.place()
 	v.ModRevision, v.Sub, v.Entry = at.main, at.sub, x.nextEntry()
 	if v.Version == 1 {
 		v.CreateRevision = at.main
 	}
 	e := lineage.Entry{Class: class, Key: v.Key, Object: v.UID, Prev: list.Last, Prior: prior}
-	e.Posterior = x.store(&v)
+	if e.Posterior, err = x.store(&v); err != nil {
+		return err
+	}
 	x.enter(e)
 	list.Last = v.Entry + 1
+	return nil
 }
 
 // unname takes a key from the object that it names. If it is the last one, the object is retired: no key will ever
@@ -146,7 +154,9 @@ func (x *execution) retireAs(prev *KeyValue, digest aweigh.Hash, end, unbind lin
 	if others {
 		e.Class = unbind
 	}
-	x.store(&v)
+	if _, err := x.store(&v); err != nil {
+		return err
+	}
 	x.enter(e)
 	if others {
 		list.Last = v.Entry + 1

@@ -26,9 +26,9 @@ type SnapshotRecord struct {
 // from the lineage its hashes, the objects and the order of changes, and from the leases and versions the attached
 // keys. So it is computed again, and the node that gives the snapshot need not be trusted.
 var carried = []string{
-	string(atMeta), string(atNames), string(atGenesis), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
+	string(atMeta), string(atNames), string(atGenesis), string(atUsage), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
 	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
-	string(atLedger), string(atDue), string(atExpiry), string(atDelegated),
+	string(atLedger), string(atDue), string(atCharge), string(atExpiry), string(atDelegated),
 }
 
 // ReadSnapshot is the records of a snapshot that follow the one at after (nil:
@@ -79,6 +79,7 @@ type Import struct {
 	leases   int64
 	live     []byte // escaped key of the last version
 	named    int64  // records about names
+	charged  int64  // records about quotas
 	bytes    int64  // of versions
 	log      *lineage.Log
 	entries  []lineage.Entry
@@ -143,6 +144,12 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess:
 		if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
+		}
+		i.element(k, rec.Value)
+		return set, nil
+	case atCharge, atUsage:
+		if i.charged++; i.charged > 2*i.want.LineageSize+mostUsages { // each counts what is in the lineage, or a rate
+			return nil, fmt.Errorf("%w: more records about quotas than the lineage tells of", ErrInvalid)
 		}
 		i.element(k, rec.Value)
 		return set, nil
@@ -284,6 +291,9 @@ func (i *Import) run(rec SnapshotRecord) ([]kv.Op, error) {
 	}
 	return i.enter()
 }
+
+// mostUsages bounds the entries that are on record for their rate alone: those of the policies of some seconds.
+const mostUsages = 64 * maxAuthors
 
 // maxReceipts bounds the bytes of receipts that are held until their lists come:
 // those of more than ten million mutations.

@@ -69,6 +69,7 @@ type State struct {
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda
 	named   *names
+	used    *usages
 	own     *region
 }
 
@@ -216,7 +217,7 @@ func (s *State) Over(r kv.Reader) *State {
 // reads it again, and so do queries.
 func (s *State) Lean() *State {
 	lean := *s
-	lean.sum, lean.log, lean.counted, lean.pending, lean.named = nil, nil, nil, nil, nil
+	lean.sum, lean.log, lean.counted, lean.pending, lean.named, lean.used = nil, nil, nil, nil, nil, nil
 	return &lean
 }
 
@@ -280,6 +281,10 @@ func (s *State) Begin(known ...*Epoch) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	used, err := s.usage()
+	if err != nil {
+		return nil, err
+	}
 	own, err := s.region()
 	if err != nil {
 		return nil, err
@@ -294,7 +299,7 @@ func (s *State) Begin(known ...*Epoch) (*State, error) {
 		}
 		c.sum = sum
 	}
-	c.epoch, c.pending, c.counted, c.named, c.own = e, &open, t, &named, own
+	c.epoch, c.pending, c.counted, c.named, c.used, c.own = e, &open, t, &named, used, own
 	return &c, nil
 }
 

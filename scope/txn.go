@@ -122,11 +122,18 @@ func (x *execution) checkPut(op *Op) (failure, err error) {
 			return failure, err
 		}
 		if op.IgnoreValue {
-			x.grows += putBytes(op.Key, prev.Value)
-			return x.affordAliases(op)
+			return x.affordPut(op, prev.Value)
 		}
 	}
-	x.grows += putBytes(op.Key, op.Value)
+	return x.affordPut(op, op.Value)
+}
+
+// affordPut counts what a put of a value takes, under all names of the object.
+func (x *execution) affordPut(op *Op, value []byte) (failure, err error) {
+	x.grows += putBytes(op.Key, value)
+	if failure, err := x.bill(op.Key, int64(len(op.Key)+len(value))); failure != nil || err != nil {
+		return failure, err
+	}
 	return x.affordAliases(op)
 }
 
@@ -269,7 +276,10 @@ func (x *execution) put(op *Op, resp *Response) error {
 	if err := x.attach(&prev, &v); err != nil {
 		return err
 	}
-	e.Object, e.Posterior = v.UID, x.store(&v)
+	e.Object = v.UID
+	if e.Posterior, err = x.store(&v); err != nil {
+		return err
+	}
 	x.enter(e)
 	return x.follow(others, &v)
 }

@@ -200,7 +200,7 @@ func (w *world) execute(b *Block) *Result {
 	if e, err := w.state.Epoch(); err != nil || !bytes.Equal(e.Encode(), next.epoch.Encode()) {
 		w.t.Fatalf("the store opens in another epoch: %v", err)
 	}
-	next.log, next.epoch, next.pending, next.counted, next.named, next.own = nil, nil, nil, nil, nil, nil
+	next.log, next.epoch, next.pending, next.counted, next.named, next.used, next.own = nil, nil, nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(next, *w.state) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
 	}
@@ -240,10 +240,11 @@ func (w *world) checkDigest() {
 		h, _ := element(nil, k, v)
 		sum.Add(h, new(lthash.Lanes))
 	}
-	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated} {
+	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated, atUsage, atCharge} {
 		scan(kind, add)
 	}
 	w.checkLeases()
+	w.checkUsages()
 	receipts := 0
 	scan(atReceipt, func(_, _ []byte) { receipts++ })
 	scan(atExpiry, func(k, ids []byte) {

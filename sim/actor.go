@@ -17,6 +17,9 @@ import (
 // ruledKeys is how many keys actors quarrel about, below each of the two prefixes.
 const ruledKeys = 3
 
+// atOnce is how many things the author that floods asks for at once: more than an entry of a rate of 1 can save up.
+const atOnce = 15
+
 // actor is a client that acts on a few objects, writes them, names them, and
 // changes users: much of it the rules forbid, and some of it is out of date.
 type actor struct {
@@ -40,7 +43,10 @@ func (w *World) actors(hosts []*Node) {
 		}
 		a := w.acting[i%most]
 		w.at(time.Duration(w.acts.Int64N(int64(w.Scenario.Stop))), func() {
-			if w.firing {
+			if !w.firing {
+				return
+			}
+			for range a.times() {
 				a.act()
 			}
 		})
@@ -53,6 +59,14 @@ func (a *actor) key() []byte {
 		under = scenario.OwnPrefix
 	}
 	return fmt.Appendf(nil, "%sk%d", under, a.w.acts.IntN(ruledKeys))
+}
+
+// times is how often it acts at once: the first of the actors floods where authors have rates.
+func (a *actor) times() int {
+	if a.id == 0 && a.w.Scenario.Floods() {
+		return atOnce
+	}
+	return 1
 }
 
 // act asks for one thing.

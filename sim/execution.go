@@ -105,6 +105,7 @@ func (x *watch) learn(n *Node, state *scope.State) bool {
 func (x *watch) differs(n *Node, state *scope.State) {
 	e, head := &x.exec, state.Head()
 	v := e.model.At(head.Height)
+	x.quotas(n, state)
 	before, known := e.heads[head.Height]
 	if known {
 		x.w.holds(Execution, n, head == before, "at height %d the head is %+v, and elsewhere %+v", head.Height, head, before)

@@ -25,7 +25,7 @@ func TestTwins(t *testing.T) {
 			if *allTwins {
 				leaders = 12
 			}
-			for seed := uint64(1); seed <= leaders; seed++ {
+			for seed := uint64(1); seed <= leaders || mode == "crash" && forks == 0 && seed <= 12; seed++ {
 				for first := range 16 {
 					for second := range 16 {
 						if !*allTwins && (first+second+int(seed))%3 > 0 {

@@ -36,7 +36,11 @@ func (a *app) auth() *cobra.Command {
 }
 
 func (a *app) authLs() *cobra.Command {
-	c := &cobra.Command{Use: "ls", Short: "List the authors of the policy in force", Args: cobra.NoArgs}
+	c := &cobra.Command{
+		Use: "ls", Short: "List the authors of the policy in force", Args: cobra.NoArgs,
+		Long: "Lists the authors, with their quotas and what is used of them. An entry with a rate can save\n" +
+			"up the changes of ten seconds; \"3 of 50 changes\" means that 47 more may be made at once.",
+	}
 	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -44,7 +48,7 @@ func (a *app) authLs() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.Printer.Authors(r.Header, p.Authors)
+		return s.Printer.Authors(r.Header, p.Authors, r.Usages)
 	})
 }
 
@@ -53,19 +57,32 @@ func (a *app) authGrant() *cobra.Command {
 		Use: "grant NAME", Short: "Propose an author, or another entry in place of one", Args: cobra.ExactArgs(1),
 		Long: "Proposes, with the key of the anchor that answers, the policy with an entry NAME in the\n" +
 			"list of authors, as \"aweigh policy set\" does. Without --prefix it permits all keys of the\n" +
-			"scope, and without --verb everything: " + strings.Join(scope.AuthorVerbs, ", ") + " and the verbs of actions.",
-		Example: "  aweigh auth grant alice --public-key ed25519:… --prefix /apps/\n  aweigh auth grant guests --any --prefix /guestbook/ --verb put",
+			"scope, and without --verb everything: " + strings.Join(scope.AuthorVerbs, ", ") + " and the verbs of actions.\n" +
+			"--rate, --bytes, --leases and --motions bound what all authors of the entry have together;\n" +
+			"the entry's new quota counts what they have already.",
+		Example: "  aweigh auth grant alice --public-key ed25519:… --prefix /apps/\n  aweigh auth grant guests --any --prefix /guestbook/ --verb put --rate 5 --bytes 1MiB",
 	}
 	key := c.Flags().String("public-key", "", "the author's, like ed25519:…, as \"aweigh voter show\" and \"aweigh status\" print it")
 	anchors := c.Flags().Bool("anchors", false, "permit the anchors and their nodes")
 	anyone := c.Flags().Bool("any", false, "permit anyone")
 	prefixes := c.Flags().StringArray("prefix", nil, "of keys that may change (repeatable; default: all keys)")
 	verbs := c.Flags().StringSlice("verb", nil, "that may be done (repeatable; default: everything)")
+	var quota scope.Quota
+	c.Flags().Int64Var(&quota.Rate, "rate", 0, "changes a second that its authors may make together, ten seconds' at once\n(default: any number, as for the following three)")
+	bytesText := c.Flags().String("bytes", "", "of keys and values that they wrote last, such as 500MiB")
+	c.Flags().Int64Var(&quota.Leases, "leases", 0, "that they granted and that have not ended")
+	c.Flags().Int64Var(&quota.Motions, "motions", 0, "that they opened and that are open")
 	c.MarkFlagsMutuallyExclusive("public-key", "anchors", "any")
 	c.MarkFlagsOneRequired("public-key", "anchors", "any")
 	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
-		entry := scope.Author{Name: args[0], Who: scope.OneKey, Verbs: slices.Compact(slices.Sorted(slices.Values(*verbs)))}
+		entry := scope.Author{Name: args[0], Who: scope.OneKey, Verbs: slices.Compact(slices.Sorted(slices.Values(*verbs))), Quota: quota}
+		if *bytesText != "" {
+			var err error
+			if entry.Quota.Bytes, err = policytext.ParseSize(*bytesText); err != nil {
+				return fmt.Errorf("%w: --bytes: %w", errUsage, err)
+			}
+		}
 		switch {
 		case *anchors:
 			entry.Who = scope.Anchors
@@ -299,7 +316,7 @@ func (a *app) authWho() *cobra.Command {
 				all = append(all, entry)
 			}
 		}
-		return s.Printer.Authors(r.Header, all)
+		return s.Printer.Authors(r.Header, all, r.Usages)
 	})
 }
 

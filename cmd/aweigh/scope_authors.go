@@ -51,7 +51,7 @@ func authorsUnder(above []scope.Author, standings []*aweighv1.Standing, prefix [
 			if !ok || !inRoster(x) || slices.ContainsFunc(anchors, func(a scope.Anchor) bool { id := a.Key.ID(); return bytes.Equal(id[:], x.Id) }) {
 				continue
 			}
-			one := scope.Author{Name: "above-" + hex.EncodeToString(x.Id), Who: scope.OneKey, Key: key, Prefixes: prefixes, Verbs: entry.Verbs}
+			one := scope.Author{Name: "above-" + hex.EncodeToString(x.Id), Who: scope.OneKey, Key: key, Prefixes: prefixes, Verbs: entry.Verbs, Quota: entry.Quota}
 			one.Name = one.Name[:min(len(one.Name), 22)]
 			if name := strings.Join(strings.Fields(x.Name), "-"); len(name) < 32 && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '=' }) {
 				one.Name = fmt.Sprintf("above-%s-%.8s", name, hex.EncodeToString(x.Id))

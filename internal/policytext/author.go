@@ -18,7 +18,9 @@ const AuthorHelp = `NAME who=anchors (the anchors and their nodes), who=any, or 
 prefix of keys that may change, none for all keys; and verbs=put,delete for what may be done: put, delete,
 alias, lease, compact, the verbs of actions, and read; none for everything. Entries add up. A node that may
 not read gets nothing from the scope's nodes. who=listed list=/observers/ verbs=read are the nodes that keys
-below /observers/ list, as "aweigh invite" and "aweigh join" do.`
+below /observers/ list, as "aweigh invite" and "aweigh join" do. A quota is what all authors of an entry have
+together: rate=N changes a second, bytes=1MiB of keys and values that they wrote last, leases=N, and motions=N
+that are open; without the word there is no bound.`
 
 // writeAuthor is an author as ParseAuthor reads it.
 func writeAuthor(a scope.Author) string {
@@ -36,7 +38,7 @@ func writeAuthor(a scope.Author) string {
 	if len(a.Verbs) > 0 {
 		words = append(words, "verbs="+strings.Join(a.Verbs, ","))
 	}
-	return strings.Join(words, " ")
+	return strings.Join(append(words, writeQuota(a.Quota)...), " ")
 }
 
 // ParseAuthor reads one author: a name and then words like prefix=/apps/, see AuthorHelp. Errors wrap ErrSyntax;
@@ -77,7 +79,13 @@ func ParseAuthor(text string) (a scope.Author, err error) {
 				a.Prefixes = append(a.Prefixes, []byte(text))
 			}
 		default:
-			return wrong("it has no %s%s", key, meant(key, []string{"who", "prefix", "list", "verbs"}))
+			known, err := readQuota(&a.Quota, key, value)
+			if err != nil {
+				return wrong("%s: %w", key, err)
+			}
+			if !known {
+				return wrong("it has no %s%s", key, meant(key, []string{"who", "prefix", "list", "verbs", "rate", "bytes", "leases", "motions"}))
+			}
 		}
 	}
 	if a.Who == 0 {

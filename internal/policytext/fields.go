@@ -2,7 +2,6 @@ package policytext
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -125,27 +124,16 @@ var units = []struct {
 func size[N int | int64](name, about string, in func(*scope.Policy) *N) field {
 	return field{
 		name: name, about: about,
-		show: func(p *scope.Policy) string {
-			n := int64(*in(p))
-			for _, u := range units {
-				if n > 0 && n%u.bytes == 0 {
-					return fmt.Sprint(n/u.bytes, u.name)
-				}
-			}
-			return fmt.Sprint(n)
-		},
+		show: func(p *scope.Policy) string { return Size(int64(*in(p))) },
 		read: func(p *scope.Policy, text string) error {
-			digits, unit := text, int64(1)
-			for _, u := range units {
-				if rest, ok := strings.CutSuffix(text, u.name); ok {
-					digits, unit = strings.TrimSpace(rest), u.bytes
-				}
+			n, err := ParseSize(text)
+			if err == nil && int64(N(n)) != n {
+				err = fmt.Errorf("%q is too large", text)
 			}
-			n, err := strconv.ParseInt(digits, 10, 64)
-			if err != nil || n < 0 || n > math.MaxInt64/unit || int64(N(n*unit)) != n*unit {
-				return fmt.Errorf("%q is not a number of bytes, such as 500MiB or 8GiB, or too large", text)
+			if err != nil {
+				return err
 			}
-			*in(p) = N(n * unit)
+			*in(p) = N(n)
 			return nil
 		},
 	}

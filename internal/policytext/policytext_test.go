@@ -49,7 +49,8 @@ func other() scope.Policy {
 	}
 	p.Authors = []scope.Author{
 		{Name: "anchors", Who: scope.Anchors, Prefixes: [][]byte{[]byte("/c/")}, Verbs: []string{"put"}},
-		{Name: "bob, \"b\"", Who: scope.OneKey, Key: key.Public(), Prefixes: [][]byte{[]byte("/a \x00,\"/"), []byte("n/")}, Verbs: []string{"delete", "pay"}},
+		{Name: "bob, \"b\"", Who: scope.OneKey, Key: key.Public(), Prefixes: [][]byte{[]byte("/a \x00,\"/"), []byte("n/")}, Verbs: []string{"delete", "pay"},
+			Quota: scope.Quota{Rate: 5, Bytes: 3 << 20, Leases: 7, Motions: 9}},
 	}
 	p.Actions = action.Table{
 		{Verb: "pay", Class: action.Write, When: "caller.anchor == 'a: \"b\" # c' &&\n  object.key != '\\x00'"},

@@ -19,6 +19,9 @@ type authorJSON struct {
 	Verbs          []string  `json:"verbs"`                     // none: everything
 	List           *string   `json:"list,omitempty"`            // where the state lists peers
 	ListBase64     []byte    `json:"list_base64,omitempty"`
+
+	Quota *quotaJSON `json:"quota,omitempty"`
+	Used  *usageJSON `json:"used,omitempty"` // of it; where it has none, what is counted yet
 }
 
 func entryOf(a *scope.Author) authorJSON {
@@ -30,6 +33,7 @@ func entryOf(a *scope.Author) authorJSON {
 	if len(a.List) > 0 {
 		out.List, out.ListBase64 = bytesField(a.List)
 	}
+	out.Quota = quotaOf(a)
 	for _, prefix := range a.Prefixes {
 		text, _ := bytesField(prefix)
 		if text == nil {
@@ -64,21 +68,31 @@ func authorRow(a *scope.Author) []string {
 	return []string{a.Name, who, prefixes, verbs}
 }
 
-// Authors writes entries of a policy's authors.
-func (p Printer) Authors(h *aweighv1.Header, all []scope.Author) error {
+// Authors writes entries of a policy's authors, with what is used of their quotas.
+func (p Printer) Authors(h *aweighv1.Header, all []scope.Author, usages []*aweighv1.Usage) error {
 	if p.Format == JSON {
 		out := struct {
 			Header  header       `json:"header"`
 			Authors []authorJSON `json:"authors"`
 		}{Header: headerJSON(h), Authors: []authorJSON{}}
 		for i := range all {
-			out.Authors = append(out.Authors, entryOf(&all[i]))
+			entry := entryOf(&all[i])
+			entry.Used = usedOf(&all[i], usageOf(usages, all[i].Name))
+			out.Authors = append(out.Authors, entry)
 		}
 		return p.JSON(out)
 	}
 	rows := [][]string{{"AUTHOR", "WHO", "KEYS", "MAY"}}
+	quotas := false
 	for i := range all {
 		rows = append(rows, authorRow(&all[i]))
+		quotas = quotas || all[i].Quota != (scope.Quota{}) || usageOf(usages, all[i].Name) != nil
+	}
+	if quotas {
+		rows[0] = append(rows[0], "QUOTA")
+		for i := range all {
+			rows[i+1] = append(rows[i+1], quotaText(&all[i], usageOf(usages, all[i].Name)))
+		}
 	}
 	return p.table(rows...)
 }

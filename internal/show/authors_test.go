@@ -18,7 +18,7 @@ func TestPrefixesOfAuthorsInJSON(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		p := Printer{Out: &out, Format: JSON}
-		if err := p.Authors(&aweighv1.Header{}, []scope.Author{{Name: "a", Who: scope.Anyone, Prefixes: prefixes}}); err != nil {
+		if err := p.Authors(&aweighv1.Header{}, []scope.Author{{Name: "a", Who: scope.Anyone, Prefixes: prefixes}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(out.String()), " ")

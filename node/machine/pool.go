@@ -26,6 +26,7 @@ type pool struct {
 	keepAt    aweigh.Instant       // when to look for bundles that have waited for long, 0: there are none
 	kept      []aweigh.Hash        // bundles that are gone but still on disk
 	durable   map[aweigh.Hash]bool // mutations of the bundles that wait and are on disk
+	paced     map[string]int64     // mutations, by the entry of the policy's authors that counts them at its rate
 }
 
 type pooled struct {
@@ -41,6 +42,7 @@ type pooled struct {
 	sent   int            // how often it was sent again
 	wait   int            // how often the time until it is sent again has doubled
 	around int            // index of the peer that received it last, when it is sent to some peers in turn
+	paced  map[string]int64
 }
 
 func newPool(limit int) pool { return pool{limit: limit} }
@@ -122,6 +124,7 @@ func (p *pool) remove(e *pooled) {
 	if e.view == 0 {
 		p.wait(e, -1)
 	}
+	p.pace(e, e.paced, -1)
 	e.bundle = nil // its place in order may be kept for long
 	if p.gone > 1024 && p.gone > len(p.order)/2 {
 		live := make([]*pooled, 0, len(p.order)-p.gone) // not in place: expire is on its way through the old one
@@ -293,10 +296,15 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	if m.applied(b) {
 		return nil // it came late, or twice
 	}
+	counts, failure := m.paces(b, max(m.now, head))
+	if failure != nil && !wanted {
+		return failure
+	}
 	scarce := from != "" && m.anchors[from] == (aweigh.AnchorID{})
 	if err := m.pool.add(b, from, scarce, wanted, m.now); err != nil {
 		return err
 	}
+	m.pool.pace(m.pool.entries[b.ID()], counts, +1)
 	m.wants.arrived(b.ID())
 	return nil
 }

@@ -91,6 +91,41 @@ func TestProposalsGetTheBundlesOfUnlistedAuthors(t *testing.T) {
 	}
 }
 
+// TestFloodsOverTheRateAreRefused: bundles beyond what an entry's rate permits never wait for a block, counted with
+// those that wait already. A peer is not blamed, and a proposal gets its bundles all the same.
+func TestFloodsOverTheRateAreRefused(t *testing.T) {
+	p := scope.OpenPolicy(quorum.BFT)
+	p.Authors[0].Quota.Rate = 1
+	n := newLone(t, p, false)
+	for range 9 {
+		if fx := n.step(Submit{Bundle: n.sign(n.write("/a", "v"))}); len(fx.Reply) > 0 {
+			t.Fatalf("told are %+v", fx.Reply)
+		}
+	}
+	if fx := n.step(Submit{Bundle: n.sign(n.write("/a", "v"), n.write("/b", "v"))}); len(fx.Reply) != 2 || !errors.Is(fx.Reply[0].Refused, scope.ErrRate) {
+		t.Fatalf("told are %+v", fx.Reply)
+	}
+	n.step(Submit{Bundle: n.sign(n.write("/a", "v"))})
+	b := n.sign(n.write("/a", "v"))
+	fx := n.step(Arrived{From: "stranger", Message: BundleIn{Bundle: b}})
+	if n.pool.mutations != 10 || len(fx.Notes) != 1 || n.pool.paced["any"] != 10 {
+		t.Fatalf("%d mutations wait, %v count, noted are %v", n.pool.mutations, n.pool.paced, fx.Notes)
+	}
+	if d, ok := fx.Notes[0].(Dropped); !ok || d.Class != refusal.Full || d.Class.Blame() {
+		t.Errorf("noted is %+v", fx.Notes[0])
+	}
+	n.wants.parts = []*part{{hash: b.ID(), lacks: map[aweigh.Hash]bool{b.ID(): true}}}
+	if err := n.admit(b, "leader"); err != nil || n.pool.get(b.ID()) == nil {
+		t.Errorf("a proposal cannot be assembled: %v", err)
+	}
+	for _, e := range n.pool.order {
+		n.pool.drop(e)
+	}
+	if len(n.pool.paced) != 0 {
+		t.Errorf("an empty pool counts %v", n.pool.paced)
+	}
+}
+
 // TestHoldersHaveNoSeat: a holder has no turns of the anchor that signed its grant.
 func TestHoldersHaveNoSeat(t *testing.T) {
 	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)

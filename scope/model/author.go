@@ -60,21 +60,13 @@ func (m *Model) entriesFor(mut *scope.CheckedMutation) (all []scope.Author) {
 // mayDo reports whether an entry permits the author of a mutation to use a verb on a range of keys; no key stands for
 // the whole scope.
 func (m *Model) mayDo(mut *scope.CheckedMutation, verb string, key, end []byte) bool {
-	permits := func(a scope.Author) bool {
-		if len(a.Verbs) > 0 && !slices.Contains(a.Verbs, verb) {
-			return false
-		}
-		if len(a.Prefixes) == 0 {
-			return true
-		}
-		return len(key) > 0 && slices.ContainsFunc(a.Prefixes, func(prefix []byte) bool { return scope.Covers(prefix, key, end) })
-	}
+	q := ask{verb, key, end}
 	for _, g := range grantsOf(mut) {
-		if !permits(scope.Author{Prefixes: g.Prefixes, Verbs: g.Verbs}) {
+		if !q.does(scope.Author{Prefixes: g.Prefixes, Verbs: g.Verbs}) {
 			return false
 		}
 	}
-	return slices.ContainsFunc(m.entriesFor(mut), permits)
+	return slices.ContainsFunc(m.entriesFor(mut), q.does)
 }
 
 // authorized reports why the policy's authors do not permit a mutation, whatever its keys.

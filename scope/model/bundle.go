@@ -58,6 +58,9 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 	out.Code = scope.Applied
 	failure := m.authorized(mut)
 	if failure == nil {
+		failure = m.paced(mut)
+	}
+	if failure == nil {
 		switch mut.Class {
 		case scope.Write:
 			failure = m.transact(mut, out)

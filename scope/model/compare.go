@@ -65,6 +65,7 @@ func (v *View) CompareSince(s *scope.State, height aweigh.Height) (d Differences
 	if from <= v.Revision {
 		v.compareEvents(&d, s, from, []byte{0}, []byte{0}, math.MaxInt32)
 	}
+	v.compareUsages(&d, s)
 	for _, id := range v.byEnd() {
 		if l, ok := before.leases[id]; !ok || l != v.leases[id] {
 			v.compareLease(&d, s, id)
@@ -94,6 +95,7 @@ func (v *View) Compare(s *scope.State, pick func(n int) int) (d Differences) {
 		v.compareReceipt(&d, s, id)
 	}
 	v.compareNames(&d, s)
+	v.compareUsages(&d, s)
 	if access, err := s.Access(); !d.fail(err, "users and roles") {
 		d.look(same(access, v.access), "users and roles %+v, want %+v", access, v.access)
 	}

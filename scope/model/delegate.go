@@ -57,18 +57,27 @@ type takeover struct {
 	leases    map[int64]Lease
 	objects   map[aweigh.UID]object
 	redirects map[string]scope.Redirect
+	charges   map[string]charge
 }
 
 func (m *Model) takeover(d *scope.Delegation) *takeover {
 	v := m.view
 	t := &takeover{leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object), redirects: make(map[string]scope.Redirect)}
+	t.charges = make(map[string]charge)
+	takes := func(of string) {
+		if c, ok := v.charges[of]; ok {
+			t.charges[of] = c
+		}
+	}
 	for _, kv := range pairs(m.block.keys, d.Prefix, scope.PrefixEnd(d.Prefix)) {
 		t.keys = append(t.keys, kv)
+		takes(ofKey + string(kv.Key))
 		if o, ok := v.objects[kv.UID]; ok {
 			t.objects[kv.UID] = o
 		}
 		if l, ok := v.leases[kv.Lease]; ok {
 			t.leases[kv.Lease] = Lease{TTL: l.TTL, Expires: l.until(v.resumed), Keeper: l.Keeper}
+			takes(leaseCharge(kv.Lease))
 		}
 	}
 	for key, r := range v.redirects { // order-free: each for itself
@@ -88,7 +97,7 @@ func Child(g scope.Genesis, parent *Model) *Model {
 		return nil
 	}
 	v.clocked, v.Revision, v.Compacted, v.Lineage = true, d.Revision+1, d.Revision+1, d.Keys
-	v.leases, v.objects, v.redirects = t.leases, t.objects, t.redirects
+	v.leases, v.objects, v.redirects, v.charges = t.leases, t.objects, t.redirects, t.charges
 	keys := make(map[string]scope.KeyValue)
 	for i, kv := range t.keys {
 		kv.Entry = int64(i)

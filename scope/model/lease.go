@@ -82,6 +82,7 @@ func (m *Model) expireLeases(parent aweigh.Instant) {
 // end takes a lease away, and its keys with it, but for those whose deletion takes approval: they stay without it.
 func (m *Model) end(id int64, why string) {
 	delete(m.view.leases, id)
+	m.charge(leaseCharge(id), nil, 0)
 	for _, v := range pairs(m.block.keys, []byte{0}, []byte{0}) {
 		if v.Lease != id {
 			continue
@@ -137,6 +138,11 @@ func (m *Model) leasing(mut *scope.CheckedMutation) (ttls []int64, failure error
 	case int64(len(all)) >= m.bounds.Leases:
 		return nil, scope.ErrManyLeases
 	}
+	names, failure := m.counted(mut, byLeases, ofLease)
+	if failure != nil {
+		return nil, failure
+	}
+	m.charge(leaseCharge(id), names, 1)
 	ttl := max(r.TTL, scope.MinLeaseTTL)
 	all[id] = Lease{TTL: ttl, Expires: after(from, ttl), Keeper: mut.Author}
 	return []int64{ttl}, nil

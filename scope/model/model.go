@@ -70,7 +70,9 @@ type View struct {
 	redirects map[string]scope.Redirect
 	given     []scope.Delegation
 	access    scope.Access
-	bytes     int64 // of what is stored of versions
+	bytes     int64                     // of what is stored of versions
+	charges   map[string]charge         // under quotas, by what they are for
+	full      map[string]aweigh.Instant // by entry: from when on it may make as many mutations as it could save up
 	docket    scope.MotionIndex
 }
 
@@ -92,6 +94,7 @@ func open(g scope.Genesis) *Model {
 	m.view = &View{
 		Block: m.id, Time: g.Time, model: m, leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object),
 		redirects: make(map[string]scope.Redirect), access: scope.Access{Revision: 1},
+		charges: make(map[string]charge), full: make(map[string]aweigh.Instant),
 	}
 	m.docket.motions = make(map[votes.MotionID]*motion)
 	m.blocks = []*View{m.view}
@@ -140,11 +143,13 @@ type block struct {
 	changes  uint32                 // that it made so far
 	keys     map[string]scope.KeyValue
 	events   []event
-	purse    purse            // of the mutation
-	room     map[int64]volume // that its puts leave in leases
-	reach    []scope.Reach    // of it
-	grows    int64            // bytes that its puts take at most
-	carries  int64            // units that the motions which the block carries may still cost
+	purse    purse             // of the mutation
+	room     map[int64]volume  // that its puts leave in leases
+	reach    []scope.Reach     // of it
+	grows    int64             // bytes that its puts take at most
+	bills    map[string]string // by key: the entry that pays for what it puts there
+	billed   map[string]int64  // by entry: what that adds at most
+	carries  int64             // units that the motions which the block carries may still cost
 
 	entered int      // entries of told.Log that were looked at
 	differ  []string // what the lineage says otherwise
@@ -173,6 +178,7 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	m.delegate()
 	m.entries()
 	m.view.Lineage = told.First + int64(len(told.Log))
+	m.view.rested()
 	m.view.bytes, m.view.docket = m.stored.bytes, m.docket.sum()
 	m.blocks = append(m.blocks, m.view)
 	return outcomes, m.block.differ
@@ -185,6 +191,7 @@ func (v *View) after(b *scope.Block) *View {
 	next.Height, next.Block, next.Time = h.Height, b.Hash(), h.Time
 	next.leases, next.objects = maps.Clone(v.leases), maps.Clone(v.objects)
 	next.redirects, next.given = maps.Clone(v.redirects), slices.Clone(v.given)
+	next.charges, next.full = maps.Clone(v.charges), maps.Clone(v.full)
 	return &next
 }
 
@@ -233,6 +240,7 @@ func (m *Model) started() aweigh.Instant {
 func (m *Model) begin(mut *scope.CheckedMutation) {
 	x := m.block
 	x.mutation, x.changes, x.events, x.keys = mut, 0, nil, maps.Clone(m.keys())
+	x.bills, x.billed = nil, nil
 }
 
 // commit makes what was changed since begin one revision.

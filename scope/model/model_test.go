@@ -111,6 +111,9 @@ func drawAuthors(pick func(int) int) (all []scope.Author) {
 		if pick(2) == 0 {
 			a.Prefixes = [][]byte{{byte('a' + pick(3))}}
 		}
+		if pick(2) == 0 {
+			a.Quota = scope.Quota{Rate: int64(pick(3)), Bytes: int64(pick(40)), Leases: int64(pick(3)), Motions: int64(pick(3))}
+		}
 		all = append(all, a)
 	}
 	return all

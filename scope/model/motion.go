@@ -128,7 +128,12 @@ func (m *Model) open(p *motion) error {
 	if anchors < int(p.Rule.MinAnchors) {
 		return errors.New("scope: the policy asks for more approval than all voters together can give")
 	}
+	var names []string
 	if p.decision.IsZero() {
+		var failure error
+		if names, failure = m.counted(p.mut, byMotions, ofMotion); failure != nil {
+			return failure
+		}
 		p.bytes = p.size()
 		gave, failure := m.makeRoom(p)
 		if failure != nil {
@@ -141,6 +146,7 @@ func (m *Model) open(p *motion) error {
 	}
 	m.entry(lineage.Entry{Class: lineage.Opened, Posterior: p.Hash()}, nil)
 	m.docket.motions[p.mut.ID] = p
+	m.charge(ofMotion+p.mut.ID.String(), names, 1)
 	return nil
 }
 
@@ -250,6 +256,7 @@ func (m *Model) close(p *motion, end scope.Ending) {
 	end.Height, end.Time = m.block.Header.Height, m.block.Header.Time
 	m.entry(lineage.Entry{Class: lineage.Closed, Reason: end.String(), Prior: p.Hash()}, nil)
 	p.ending = &end
+	m.charge(ofMotion+p.mut.ID.String(), nil, 0)
 	if all := m.docket.closed(); int64(len(all)) > m.bounds.MotionsKept {
 		delete(m.docket.motions, all[0].mut.ID)
 	}

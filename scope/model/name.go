@@ -121,7 +121,10 @@ func (m *Model) free(key string, value []byte) error {
 	if _, taken := m.keys()[key]; taken {
 		return scope.ErrNamed
 	}
-	return m.spend(given(len(value)))
+	if failure := m.spend(given(len(value))); failure != nil {
+		return failure
+	}
+	return m.bill([]byte(key), value)
 }
 
 func (m *Model) bind(n *scope.Naming, v scope.KeyValue) error {

@@ -47,6 +47,7 @@ func (m *Model) change(c event, e lineage.Entry) scope.KeyValue {
 	x := m.block
 	x.changes++
 	m.entry(e, &c)
+	m.repay(&c)
 	m.stored.add(&c.kv)
 	m.stored.changes = append(m.stored.changes, place{c.kv.ModRevision, c.kv.Sub, string(c.kv.Key)})
 	x.events = append(x.events, c)

@@ -218,6 +218,9 @@ func (m *Model) checkPut(op *scope.Op) error {
 		return failure
 	}
 	m.block.grows += grows(op.Key, value)
+	if failure := m.bill(op.Key, value); failure != nil {
+		return failure
+	}
 	if _, named := m.view.objects[v.UID]; !there || !named {
 		return nil
 	}
@@ -238,6 +241,9 @@ func (m *Model) checkPut(op *scope.Op) error {
 		other := m.keys()[h.key]
 		other.Value = value
 		m.block.grows += grows(other.Key, value)
+		if failure := m.bill(other.Key, value); failure != nil {
+			return failure
+		}
 		if failure := m.roomIn(&other); failure != nil {
 			return failure
 		}

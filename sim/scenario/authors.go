@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/quorum"
@@ -62,4 +63,39 @@ func (d drawing) authors(s *Scenario) {
 		}
 		s.Network.Authors = append(s.Network.Authors, line)
 	}
+}
+
+// quotas bounds what the authors have, in two of three worlds that have such: by so little that actors and programs meet
+// the bounds. The first of the actors then floods.
+func (d drawing) quotas(s *Scenario) {
+	if len(s.Network.Authors) == 0 || d.one(3) {
+		return
+	}
+	for i, line := range s.Network.Authors {
+		switch {
+		case i == 1 && d.one(2): // of all clients; tenants grant again what they cannot keep
+			s.Network.Authors[i] = fmt.Sprintf("%s leases=%d", line, 1+d.IntN(4))
+		case i > 1:
+			for _, word := range []string{"rate=%d", "bytes=%d", "motions=%d"} {
+				if n := 1 + d.IntN(3); !d.one(3) {
+					if word == "bytes=%d" {
+						n *= 40
+					}
+					s.Network.Authors[i] += " " + fmt.Sprintf(word, n)
+				}
+			}
+		}
+	}
+}
+
+// Quotas reports whether some entry of the authors has a quota.
+func (s *Scenario) Quotas() bool {
+	return slices.ContainsFunc(s.Network.Authors, func(line string) bool {
+		return strings.Contains(line, " rate=") || strings.Contains(line, " bytes=") || strings.Contains(line, " leases=") || strings.Contains(line, " motions=")
+	})
+}
+
+// Floods reports whether an author floods: some entry has a rate.
+func (s *Scenario) Floods() bool {
+	return slices.ContainsFunc(s.Network.Authors, func(line string) bool { return strings.Contains(line, " rate=") })
 }

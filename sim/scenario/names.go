@@ -112,7 +112,7 @@ var Invariants = []Named{
 	{"referred", "what a node that holds no scope is referred to and told is so, and is given again no longer than it may (P41)"},
 	{"obeyed", "a scope is given other anchors than it chose by an order of the scope above alone, after its notice (P42)"},
 	{"execution", "outcomes, keys, leases, names, receipts, events and lineage are what a model makes of the final blocks (P22)"},
-	{"access", "actions, writes and changes of users are done where the policy's rules allow them, and denied elsewhere"},
+	{"access", "actions, writes and changes of users are done where the policy's rules allow them, and denied elsewhere; no entry of authors has more than its quota (P46)"},
 	{"genuine", "what nodes take for genuine, hold, pass on and make final was signed by those in whose name it is (P5, P6)"},
 	{"store", "a disk holds what its network made final, each record of it, and no other"},
 	{"settled", "once the faults are over, all that was asked before is answered, and where no anchor lies the network comes to rest; machines do nothing for which no alarm was set (P17, P18)"},
@@ -207,6 +207,8 @@ var Goals = []Named{
 	{"key proven", "a node proved the newest change of a key, from the network's identity alone"},
 	{"motion proven", "a node proved a motion likewise"},
 	{"request denied", "the policy's rules denied an action, a write or a change of users"},
+	{"rate used up", "a write was ordered beyond the rate of an entry of authors, and failed"},
+	{"quota used up", "an entry of authors had as much as it may, and a write of its authors failed"},
 	{"forgery refused", "an honest node refused a frame in which a liar had forged something"},
 	{"forged certificate dropped", "a machine found that a certificate in a frame of a liar does not hold"},
 }
