@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "844fcd98b17f79cf02431655ace63772f64bf1b0712472976e7d5e252abd791c"
+	const want = "e050d512ae0b9e03588a7d2107cd3f53d82597851d3d4ba8b8bc7a617ec47616"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}
