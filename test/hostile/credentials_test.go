@@ -100,7 +100,7 @@ func TestStolenNodeKeysWriteWhatTheirEntriesAllow(t *testing.T) {
 	x.govern(t, func(p *scope.Policy) {
 		p.Authors = append([]scope.Author{}, p.Authors...)
 		p.Authors = append(p.Authors, scope.Author{
-			Name: "node7", Who: scope.OneKey, Key: thief.key.Public(), Prefixes: [][]byte{[]byte("/apps/")}, Verbs: []string{scope.VerbPut},
+			Name: "thief", Who: scope.OneKey, Key: thief.key.Public(), Prefixes: [][]byte{[]byte("/apps/")}, Verbs: []string{scope.VerbPut},
 		})
 	})
 	text := func(class scope.Class, content any) scope.Mutation {
