@@ -77,7 +77,7 @@ func (x *exhaustive) tick(*liar) {}
 // forged, or is new, is missed there. After a change of messages: go test ./sim -run TestNothingForgedIsTaken -update
 func TestNothingForgedIsTaken(t *testing.T) {
 	testshort.Skip(t)
-	fewest, most := testshort.Cases[uint64](1, 1, 4), uint64(20) // worlds
+	fewest, most := testshort.Cases[uint64](1, 1, 4), uint64(80) // worlds
 	file, done := filepath.Join("testdata", "forgeries.txt"), make(map[string]int)
 	table, err := os.ReadFile(file)
 	if err != nil {
