@@ -66,10 +66,10 @@ func (n *Node) gossip(from peer.ID, topic p2p.Topic, data []byte) p2p.Verdict {
 
 func (n *Node) peer(id peer.ID, up bool) {
 	n.states.linked(id, up)
-	if !up {
-		n.root.readers.parted(id)
-	}
 	for _, p := range n.Replicas() {
+		if !up {
+			p.readers.parted(id, n.called.of(id))
+		}
 		p.peer(id, up)
 	}
 }

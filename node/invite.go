@@ -16,6 +16,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/scope"
@@ -264,8 +265,7 @@ func (n *Replica) serveKnock(ctx context.Context, p machine.Peer, body []byte) (
 	defer cancel()
 	err := n.admit(ctx, p, &k)
 	if errors.Is(err, ErrNotAdmitted) {
-		n.measured.unread.Add(1)
-		n.log.Warn("a node was not admitted", "peer", p, "invite", k.Ticket, "error", err)
+		n.note(machine.Dropped{From: p, Class: refusal.Denied, Why: "a knock: " + err.Error()})
 		return canon.Encode(knocked{Refused: strings.TrimPrefix(err.Error(), ErrNotAdmitted.Error()+": ")}), nil
 	}
 	if err == nil {

@@ -142,7 +142,9 @@ func (n *Replica) lookThemUp() {
 		}
 		r.mu.Lock()
 		for _, p := range peers {
-			r.listed[p] = found[p]
+			if _, connected := r.listed[p]; connected {
+				r.listed[p] = found[p]
+			}
 		}
 		let := slices.Collect(maps.Keys(r.let))
 		r.mu.Unlock()
@@ -183,6 +185,13 @@ func (n *Replica) letsNow(p machine.Peer) (bool, error) {
 		return n.within(p), nil
 	case len(r.Lists()) == 0:
 		return false, nil
+	}
+	n.readers.mu.Lock()
+	listed, known := n.readers.listed[p]
+	known = known && !n.readers.looks && !n.readers.again
+	n.readers.mu.Unlock()
+	if known {
+		return listed, nil
 	}
 	found, err := n.listed(p)
 	return found[p], err
@@ -232,8 +241,9 @@ func (n *Node) admits(id peer.ID) bool {
 }
 
 // parted forgets a peer that is no longer connected.
-func (r *readers) parted(id peer.ID) {
+func (r *readers) parted(id peer.ID, p machine.Peer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.let, id)
+	delete(r.listed, p)
 }
