@@ -74,24 +74,36 @@ func (x *exhaustive) tick(*liar) {}
 
 // TestNothingForgedIsTaken sends forgeries of every place of every kind of message, by all operators that have
 // something to do there. The places stand in testdata/forgeries.txt: a kind without a sample, and a place that is not
-// forged, or is new, is missed there. After a change of messages: go test ./sim -run TestNothingForgedIsTaken -update
+// forged, or is new, is missed there. Those after a question mark are met in few worlds. After a change of messages:
+// go test ./sim -run TestNothingForgedIsTaken -update
 func TestNothingForgedIsTaken(t *testing.T) {
 	testshort.Skip(t)
-	fewest, most := testshort.Cases[uint64](1, 1, 4), uint64(80) // worlds
+	fewest, most := testshort.Cases[uint64](1, 1, 4), uint64(20) // worlds
 	file, done := filepath.Join("testdata", "forgeries.txt"), make(map[string]int)
 	table, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Split(strings.TrimSpace(string(table)), "\n")
+	var want, rare []string
+	for line := range strings.Lines(string(table)) {
+		if place, ok := strings.CutPrefix(strings.TrimSpace(line), "? "); ok {
+			rare = append(rare, place)
+		} else {
+			want = append(want, place)
+		}
+	}
 	lacks := func(place string) bool { return places(done)[place] == 0 }
 	for seed := uint64(1); seed <= fewest || !*update && seed <= most && slices.ContainsFunc(want, lacks); seed++ {
 		forgeAll(t, seed, done)
 	}
 	got := slices.Sorted(maps.Keys(places(done)))
 	if *update {
-		must.OK(os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o644), "writing the table")
-		want = got
+		want = slices.DeleteFunc(slices.Clone(got), func(place string) bool { return slices.Contains(rare, place) })
+		lines := slices.Clone(want)
+		for _, place := range rare {
+			lines = append(lines, "? "+place)
+		}
+		must.OK(os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644), "writing the table")
 	}
 	for _, place := range want {
 		if lacks(place) {
@@ -99,7 +111,7 @@ func TestNothingForgedIsTaken(t *testing.T) {
 		}
 	}
 	for _, place := range got {
-		if !slices.Contains(want, place) {
+		if !slices.Contains(want, place) && !slices.Contains(rare, place) {
 			t.Errorf("not in the table: %s", place)
 		}
 	}
