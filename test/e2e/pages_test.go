@@ -245,7 +245,11 @@ var shapes = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d{4,5}\b`), "host:port"},
 	{regexp.MustCompile(`/ip4/127\.0\.0\.1/(tcp/\d{4,5}|udp/\d{4,5}/quic-v1)\b`), "multiaddr"},
 	{regexp.MustCompile(`view \d+ led by node[1-4]`), "view N led by nodeN"},
-	{regexp.MustCompile(`final in block \d+`), "final in block N"}, // an empty one may come before, when an anchor is slow
+	// An empty block may come before, when an anchor is slow.
+	{regexp.MustCompile(`final in block \d+`), "final in block N"},
+	{regexp.MustCompile(`\bblock \d+ h{8}\b`), "block N hash"},
+	{regexp.MustCompile(`\bheight +\d+ `), "height N "},
+	{regexp.MustCompile(`\b\d+ of 10000 blocks`), "N of 10000 blocks"},
 }
 
 var (
