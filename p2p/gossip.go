@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -179,7 +180,10 @@ func (h *Host) Hears(topic Topic) []peer.ID {
 		return nil
 	}
 	defer h.leave()
-	return h.gossip.topics[bucket(topic)].ListPeers()
+	return slices.DeleteFunc(h.gossip.topics[bucket(topic)].ListPeers(), func(id peer.ID) bool {
+		r := h.peers.find(id)
+		return r == nil || !h.admits(r)
+	})
 }
 
 // deliver is pubsub's validator for every bucket.

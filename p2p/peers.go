@@ -39,6 +39,8 @@ type remote struct {
 	asks  chan struct{} // a token per request to the peer in progress
 	pulls chan struct{} // a token per request of the peer in progress
 
+	admitted atomic.Bool // by Config.Admit
+
 	ctx    context.Context // ends when the peer goes
 	cancel context.CancelFunc
 

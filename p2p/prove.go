@@ -166,28 +166,6 @@ func (h *Host) takeProof(s network.Stream) error {
 	return nil
 }
 
-// admitAgain is how often Config.Admit is asked about a peer that is not admitted.
-const admitAgain = 250 * time.Millisecond
-
-// admitted waits until a peer is admitted. It is false if the peer goes before that.
-func (h *Host) admitted(r *remote) bool {
-	if h.cfg.Admit(r.id) {
-		return true
-	}
-	ticker := time.NewTicker(admitAgain)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			if h.cfg.Admit(r.id) {
-				return true
-			}
-		case <-r.ctx.Done():
-			return false
-		}
-	}
-}
-
 // Disconnect closes the connections of a peer. It may connect again.
 func (h *Host) Disconnect(id peer.ID) {
 	h.spawn(func() { _ = h.host.Network().ClosePeer(id) })
@@ -200,13 +178,17 @@ type provenOnly struct {
 }
 
 // NewStream implements host.Host. pubsub opens one stream to each peer that speaks its protocol, and does not try
-// again with one that it could not open. So it waits until the peer is admitted.
+// again with one that it could not open. So it waits until the peer has proved, and what is written, until it is admitted.
 func (p provenOnly) NewStream(ctx context.Context, to peer.ID, names ...protocol.ID) (network.Stream, error) {
 	r := p.h.peers.await(to, nil)
-	if r == nil || !p.h.admitted(r) {
+	if r == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNotConnected, to)
 	}
-	return p.Host.NewStream(ctx, to, names...)
+	s, err := p.Host.NewStream(ctx, to, names...)
+	if err != nil {
+		return nil, err
+	}
+	return admittedOnly{s, p.h, r}, nil
 }
 
 // SetStreamHandler implements host.Host.

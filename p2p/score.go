@@ -23,6 +23,7 @@ const (
 	brokenFree     = 6
 	brokenDecay    = 0.8
 	blamedWeight   = -10 // times what Host.Blame has collected
+	unadmitted     = 4.1 // as much blame keeps a peer that is not admitted just below publishTo
 
 	scoreEvery  = time.Second
 	scoreMemory = 10 * time.Minute // of peers that went
@@ -33,7 +34,7 @@ func (g *gossip) score(topics []string) (*pubsub.PeerScoreParams, *pubsub.PeerSc
 	params := &pubsub.PeerScoreParams{
 		SkipAtomicValidation:      true, // unset parameters have no effect
 		Topics:                    make(map[string]*pubsub.TopicScoreParams, len(topics)),
-		AppSpecificScore:          func(id peer.ID) float64 { return g.h.blames.of(id) },
+		AppSpecificScore:          g.blame,
 		AppSpecificWeight:         blamedWeight,
 		BehaviourPenaltyWeight:    brokenWeight,
 		BehaviourPenaltyThreshold: brokenFree,
@@ -52,6 +53,15 @@ func (g *gossip) score(topics []string) (*pubsub.PeerScoreParams, *pubsub.PeerSc
 		SkipAtomicValidation: true,
 		GossipThreshold:      gossipFrom, PublishThreshold: publishTo, GraylistThreshold: graylistFrom,
 	}
+}
+
+// blame is what pubsub holds against a peer: what the host blames it for, and that it is not admitted.
+func (g *gossip) blame(id peer.ID) float64 {
+	points := g.h.blames.of(id)
+	if r := g.h.peers.find(id); r != nil && !r.admitted.Load() {
+		points += unadmitted
+	}
+	return points
 }
 
 // newPackets limits how many of one peer's packets are read: twice as many as
