@@ -271,11 +271,12 @@ func (n *Node) AskAnchors(ctx context.Context) {
 
 var errStates = errors.New("node: more scopes than one question may name, or one of them twice")
 
-// serveStates answers with the states of this node's anchor, at the cost of the peer's budget.
+// serveStates answers with the states of this node's anchor in the scopes that the peer may read, at the cost of its
+// budget.
 func (n *Node) serveStates(ctx context.Context, p machine.Peer, body []byte) ([]byte, error) {
-	if !n.knows(p) {
-		n.root.measured.unread.Add(1)
-		return nil, scope.ErrNoReader
+	in, err := n.root.mayReadNow(p)
+	if err != nil {
+		return nil, err
 	}
 	if err := n.root.pays(ctx, p, foreignCost+len(body)/len(aweigh.ScopeID{}), maxStateAnswer+len(body)); err != nil {
 		return nil, err
@@ -295,12 +296,27 @@ func (n *Node) serveStates(ctx context.Context, p machine.Peer, body []byte) ([]
 		named[id] = true
 	}
 	a := stateAnswer{All: make([]AnchorSays, len(ask.Scopes))}
+	told := in
 	for i, id := range ask.Scopes {
+		may := in
+		if r := n.replica(id); r != nil && r != n.root {
+			if may, err = r.mayReadNow(p); err != nil {
+				return nil, err
+			}
+		}
+		if told = told || may; !may {
+			a.All[i] = AnchorSays{State: AnchorRefuses}
+			continue
+		}
 		says, err := n.saysIn(ctx, id)
 		if err != nil { // the machine hangs: no answer is the answer
 			return nil, err
 		}
 		a.All[i] = says
+	}
+	if !told {
+		n.root.measured.unread.Add(1)
+		return nil, scope.ErrNoReader
 	}
 	return canon.Encode(a), nil
 }

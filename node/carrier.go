@@ -10,9 +10,10 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Send implements carrier. A peer that may not read the scope gets nothing.
+// Send implements carrier. A peer that may not read the scope gets nothing but requests for blocks: the state of a node
+// that is behind does not know who may read by now.
 func (n *Replica) Send(to machine.Peer, frame []byte) {
-	if !n.lets(to) {
+	if frame[0] != machine.TagCatchUp && !n.mayRead(to) {
 		n.measured.unread.Add(1)
 		return
 	}
@@ -35,8 +36,9 @@ func (n *Replica) public() bool { return n == n.of.root || n.epochs.epoch().Poli
 func (n *Replica) Gossip(frame []byte) {
 	count(&n.measured.sent, frame)
 	if !n.public() {
+		sent := append([]byte{tagGossip}, n.address.on(frame)...)
 		for _, id := range n.hears() {
-			n.host.Send(id, append([]byte{tagGossip}, n.address.on(frame)...))
+			n.host.Send(id, sent)
 		}
 		return
 	}
@@ -51,7 +53,7 @@ func (n *Replica) hears() (ids []peer.ID) {
 		return n.host.Hears(n.topic())
 	}
 	for _, info := range n.host.Peers() {
-		if n.lets(n.called.of(info.ID)) {
+		if n.mayRead(n.called.of(info.ID)) {
 			ids = append(ids, info.ID)
 		}
 	}

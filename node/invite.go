@@ -96,16 +96,16 @@ func ParseInvite(text string) (Invite, error) {
 
 // Ticket is what the network's state says about the secret of an invite, as JSON, under scope.Ticket.
 type Ticket struct {
-	Key   votes.PublicKey `json:"key"`   // of the secret
-	Left  int             `json:"left"`  // nodes that it can still admit
-	Until time.Time       `json:"until"` // by the blocks' time
+	Key   votes.PublicKey `json:"key"`  // of the secret
+	Left  int             `json:"left"` // nodes that it can still admit
+	Until time.Time       `json:"until"`
 }
 
 // Observer is what the network's state says about a node that was admitted, as JSON, under scope.Listing.
 type Observer struct {
-	Name     string    `json:"name"`     // that the node gave itself
-	Invite   string    `json:"invite"`   // the ticket's name
-	Admitted time.Time `json:"admitted"` // by the blocks' time
+	Name     string    `json:"name"`   // that the node gave itself
+	Invite   string    `json:"invite"` // the ticket's name
+	Admitted time.Time `json:"admitted"`
 }
 
 // Tickets are what a new invite admits: at most Uses nodes, for a time.
@@ -255,7 +255,7 @@ func (n *Replica) serveKnock(ctx context.Context, p machine.Peer, body []byte) (
 	if n != n.of.root {
 		return nil, errNoPart
 	}
-	if may, err := n.letsNow(p); may || err != nil { // it asks again
+	if may, err := n.mayReadNow(p); may || err != nil { // it asks again
 		return canon.Encode(knocked{}), err
 	}
 	if err := n.pays(ctx, p, knockCost, len(body)); err != nil {
@@ -274,36 +274,42 @@ func (n *Replica) serveKnock(ctx context.Context, p machine.Peer, body []byte) (
 	return canon.Encode(knocked{}), err
 }
 
+// errNoTicket refuses a knock without the secret of an invite. It does not tell whether there is such an invite.
+var errNoTicket = fmt.Errorf("%w: the invite is revoked, or not of this network; ask for a new one", ErrNotAdmitted)
+
 // admit lists a peer, at the cost of a use of its invite.
 func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 	list := n.epochs.epoch().Policy.List()
 	if list == nil {
-		return fmt.Errorf("%w: the policy lists no observers", ErrNotAdmitted)
+		return errNoTicket
 	}
 	if t := (Tickets{Name: k.Ticket, Uses: 1, For: time.Second}); t.check() != nil || len(k.Name) > maxObserver ||
 		strings.ContainsFunc(k.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("%w: a knock of another form", ErrNotAdmitted)
 	}
-	for {
-		t, mod, at, err := n.ticket(ctx, list, k.Ticket)
+	for newest := false; ; newest = true { // what is here suffices to refuse a signature
+		t, mod, err := n.ticket(ctx, list, k.Ticket, newest)
+		now := n.time()
 		switch {
 		case err != nil:
 			return err
-		case mod == 0:
-			return fmt.Errorf("%w: the invite is revoked, or not of this network; ask for a new one", ErrNotAdmitted)
-		case votes.Verify(t.Key, votes.ContextKnock, knockBytes(n.network(), p, k.Ticket, k.Name), k.Signature) != nil:
-			return fmt.Errorf("%w: the secret is not that of the invite", ErrNotAdmitted)
-		case at.After(t.Until):
+		case mod == 0 && !newest:
+			continue
+		case mod == 0, votes.Verify(t.Key, votes.ContextKnock, knockBytes(n.network(), p, k.Ticket, k.Name), k.Signature) != nil:
+			return errNoTicket
+		case now.Time().After(t.Until):
 			return fmt.Errorf("%w: the invite ended at %s; ask for a new one", ErrNotAdmitted, t.Until.Format(time.RFC3339))
 		case t.Left < 1:
 			return fmt.Errorf("%w: the invite has admitted as many nodes as it may; ask for a new one", ErrNotAdmitted)
+		case !newest:
+			continue
 		}
-		t.Left--
+		t.Left = min(t.Left, MaxUses) - 1
 		ticket, err := json.Marshal(t)
 		if err != nil {
 			return err
 		}
-		observer, err := json.Marshal(Observer{Name: k.Name, Invite: k.Ticket, Admitted: at.Truncate(time.Second)})
+		observer, err := json.Marshal(Observer{Name: k.Name, Invite: k.Ticket, Admitted: now.Time().UTC().Truncate(time.Second)})
 		if err != nil {
 			return err
 		}
@@ -313,7 +319,7 @@ func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 			Success: []scope.Op{
 				{Kind: scope.OpPut, Key: key, Value: ticket}, {Kind: scope.OpPut, Key: scope.Listing(list, string(p)), Value: observer},
 			},
-		}, Once{Caller: "invite:" + k.Ticket})
+		}, Once{Caller: "invite:" + k.Ticket, ValidUntil: min(now.Add(defaultValidity), aweigh.InstantOf(t.Until))})
 		if err == nil {
 			err = done(receipt)
 		}
@@ -323,20 +329,20 @@ func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 	}
 }
 
-// ticket reads a ticket, with the revision that changed it last, 0 if there is none, and the blocks' time.
-func (n *Replica) ticket(ctx context.Context, list []byte, name string) (t Ticket, mod int64, at time.Time, err error) {
-	v, err := n.Read(ctx, true)
+// ticket reads a ticket, with the revision that changed it last, 0 if there is none: the newest of the scope, or this
+// node's.
+func (n *Replica) ticket(ctx context.Context, list []byte, name string, newest bool) (t Ticket, mod int64, err error) {
+	v, err := n.Read(ctx, newest)
 	if err != nil {
-		return t, 0, at, err
+		return t, 0, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	head := v.Head()
 	found, err := v.State.Range(scope.Ticket(list, name), nil, scope.Range{})
 	if err != nil || len(found.Kvs) == 0 {
-		return t, 0, at, err
+		return t, 0, err
 	}
 	if err := json.Unmarshal(found.Kvs[0].Value, &t); err != nil {
-		return t, 0, at, fmt.Errorf("%w: the invite is no ticket: %w", ErrNotAdmitted, err)
+		return t, 0, fmt.Errorf("%w: the invite is no ticket: %w", ErrNotAdmitted, err)
 	}
-	return t, found.Kvs[0].ModRevision, head.Time.Time().UTC(), nil
+	return t, found.Kvs[0].ModRevision, nil
 }

@@ -47,7 +47,12 @@ func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte
 	if body, ok := bytes.CutPrefix(req, []byte(askKnock)); ok {
 		return n.serveKnock(ctx, n.called.of(from), body)
 	}
-	if err := n.refuses(n.called.of(from), nil); err != nil {
+	p := n.called.of(from)
+	err := n.refuses(p, nil)
+	if bytes.HasPrefix(req, []byte(askHands)) { // an author has to know the scope's anchors
+		err = n.excludes(p)
+	}
+	if err != nil {
 		n.measured.unread.Add(1)
 		return nil, err
 	}
@@ -107,24 +112,30 @@ func FetchGenesis(ctx context.Context, identity votes.PrivateKey, invite Invite,
 	if err != nil {
 		return g, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	met := make(chan peer.ID, 64)
 	host, err := p2p.New(p2p.Config{
 		Key: key, Network: invite.Network, Bootstrap: bootstrap, Listen: []string{},
 		Handler: p2p.Handler{Peer: func(id peer.ID, up bool) {
 			if up {
-				met <- id
+				select {
+				case met <- id:
+				case <-ctx.Done():
+				}
 			}
 		}},
 	})
 	if err != nil {
 		return g, err
 	}
-	defer func() { err = errors.Join(err, host.Close()) }()
+	defer func() {
+		cancel() // the host waits for its handler
+		err = errors.Join(err, host.Close())
+	}()
 	if err := host.Start(); err != nil {
 		return g, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // before the host closes, which waits for its handler
 	last := errors.New("no peer could be reached")
 	refused := make(map[peer.ID]bool)
 	for {
@@ -138,14 +149,17 @@ func FetchGenesis(ctx context.Context, identity votes.PrivateKey, invite Invite,
 			if last == nil {
 				return g, nil
 			}
-			if refused[id] = errors.Is(last, ErrNotAdmitted); !refused[id] {
+			if !errors.Is(last, ErrNotAdmitted) {
+				delete(refused, id)
 				time.AfterFunc(askAgain, func() { // it may be busy, or wait for others
 					select {
 					case met <- id:
 					case <-ctx.Done():
 					}
 				})
-			} else if len(refused) >= len(bootstrap) {
+				continue
+			}
+			if refused[id] = true; len(refused) >= len(bootstrap) {
 				return g, last
 			}
 		}

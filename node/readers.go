@@ -1,11 +1,12 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
@@ -17,181 +18,111 @@ import (
 
 // A scope's policy says which peers may read (P48), and each node enforces it where it gives something to a peer:
 // frames, answers to requests, gossip. It takes from every peer as before: a node whose state is old knows no readers
-// that came later, and has to catch up from them. In a scope below, "any" is every peer that may read the root scope
-// or is an anchor that this node knows.
+// that came later, and has to catch up from them. In a scope below, "any" is every peer that may read the root scope.
 
-// readers remembers which peers the scope's state lists. Blocks change that, and frames cannot wait for the store.
+// readers remembers which peers may read a scope: frames cannot wait for the store.
 type readers struct {
-	mu     sync.Mutex
-	listed map[machine.Peer]bool // of those that were looked up
-	let    map[peer.ID]bool      // that the host was told to admit, and that are connected; of the root scope
-	looks  bool                  // a task looks them up
-	again  bool                  // it has to do so once more
+	mu       sync.Mutex
+	known    map[machine.Peer]*reader
+	admitted map[peer.ID]bool // by the host, and connected; of the root scope
+	looks    bool             // a task looks up which peers the state lists
+	again    bool             // it has to do so once more
 }
 
-// maxLooked bounds the peers that are remembered; most are no strangers, as a host has p2p.Config.MaxPeers peers.
-const maxLooked = 4096
+// reader is what is remembered of a peer.
+type reader struct {
+	epoch  *scope.Epoch
+	rights scope.Readers // of the epoch
+	listed bool          // as it was looked up last
+	looked bool
+}
 
-// readersOf returns what the policy lets a peer read.
-func (n *Replica) readersOf(p machine.Peer) scope.Readers {
-	var id aweigh.Hash // of no key
+// maxReaders bounds the peers that are remembered; most are no strangers, as a host has p2p.Config.MaxPeers peers.
+const maxReaders = 4096
+
+// keyOf returns the identity of a peer's key, zero if its name holds none.
+func keyOf(p machine.Peer) (id aweigh.Hash) {
 	if key, ok := scope.PeerKey(string(p)); ok {
 		id = key.ID()
 	}
-	return n.epochs.epoch().Readers(id)
+	return id
 }
 
-// member reports whether a peer reads as an anchor: of the scope, or of those that are ordered to govern it.
+// of returns what is remembered of a peer. r.mu is held.
+func (r *readers) of(p machine.Peer, e *scope.Epoch) *reader {
+	x := r.known[p]
+	if x == nil {
+		if r.known == nil || len(r.known) >= maxReaders {
+			r.known = make(map[machine.Peer]*reader)
+		}
+		x = new(reader)
+		r.known[p] = x
+	}
+	if x.epoch != e {
+		rights := e.Readers(keyOf(p))
+		if !slices.EqualFunc(x.rights.Lists(), rights.Lists(), bytes.Equal) {
+			x.listed, x.looked = false, false
+		}
+		x.epoch, x.rights = e, rights
+	}
+	return x
+}
+
+// member reports whether a peer reads as an anchor: of the scope, or of those that an order names which the scope has
+// yet to carry out.
 func (n *Replica) member(p machine.Peer) bool {
 	if n.epochs.Anchor(p) {
 		return true
 	}
-	o := n.ordered.Load()
+	if n.ordered.Load() == nil {
+		return false
+	}
+	o := n.order(n.LastHead())
 	return o != nil && slices.ContainsFunc(o.Child.Anchors, func(a scope.Anchor) bool { return machine.Peer(a.Peer) == p })
 }
 
-// lets reports whether a peer may read all of the scope, as far as this node remembers. A peer that was not looked up
-// yet may not, and is looked up.
-func (n *Replica) lets(p machine.Peer) bool {
+// within reports whether the network lets a peer in at all.
+func (n *Replica) within(p machine.Peer) bool { return n == n.of.root || n.of.root.mayRead(p) }
+
+// mayRead reports whether a peer may read all of the scope, as far as this node remembers. A peer that was not looked
+// up yet may not, and is looked up.
+func (n *Replica) mayRead(p machine.Peer) bool {
 	if n.member(p) {
 		return true
 	}
-	r := n.readersOf(p)
-	if r.All() {
+	r := &n.readers
+	r.mu.Lock()
+	x := r.of(p, n.epochs.epoch())
+	all, listed := x.rights.All(), x.listed
+	if !all && !x.looked && len(x.rights.Lists()) > 0 {
+		n.lookAgain()
+	}
+	r.mu.Unlock()
+	if all {
 		return n.within(p)
-	}
-	if len(r.Lists()) == 0 {
-		return false
-	}
-	n.readers.mu.Lock()
-	listed, known := n.readers.listed[p]
-	n.readers.mu.Unlock()
-	if !known {
-		n.lookUp(p)
 	}
 	return listed
 }
 
-// within reports whether the network lets a peer in at all.
-func (n *Replica) within(p machine.Peer) bool { return n == n.of.root || n.of.knows(p) }
-
-// knows reports whether a peer may read the root scope, or is an anchor of a scope that this node holds.
-func (n *Node) knows(p machine.Peer) bool {
-	if n.root.lets(p) {
-		return true
-	}
-	id, err := n.called.id(p)
-	if err != nil {
-		return false
-	}
-	n.met.mu.Lock()
-	defer n.met.mu.Unlock()
-	return len(n.met.in[id]) > 0
-}
-
-// lookUp has the listed peers looked up, and p with them.
-func (n *Replica) lookUp(p machine.Peer) {
-	r := &n.readers
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.listed == nil || len(r.listed) >= maxLooked {
-		r.listed = make(map[machine.Peer]bool)
-	}
-	r.listed[p] = false
-	n.lookAgain()
-}
-
-// lookAgain starts the task that looks them up, unless it runs. n.readers.mu is held.
-func (n *Replica) lookAgain() {
-	r := &n.readers
-	r.again = true
-	if !r.looks {
-		r.looks = n.of.tasks.Go("readers", func(context.Context) { n.lookThemUp() })
-	}
-}
-
-// relist looks the listed peers up again, after a block, or in another epoch all that were let in.
-func (n *Replica) relist(epoch bool) {
-	n.readers.mu.Lock()
-	defer n.readers.mu.Unlock()
-	if len(n.readers.listed) > 0 || epoch && len(n.readers.let) > 0 {
-		n.lookAgain()
-	}
-}
-
-// lookThemUp looks up which of the remembered peers are listed, for as long as that changes.
-func (n *Replica) lookThemUp() {
-	r := &n.readers
-	for {
-		r.mu.Lock()
-		if !r.again {
-			r.looks = false
-			r.mu.Unlock()
-			return
-		}
-		r.again = false
-		peers := make([]machine.Peer, 0, len(r.listed))
-		for p := range r.listed { // order-free: each is looked up on its own
-			peers = append(peers, p)
-		}
-		r.mu.Unlock()
-		found, err := n.listed(peers...)
-		if err != nil {
-			n.log.Debug("readers not looked up", "error", err)
-			found = nil // none of them is let in
-		}
-		r.mu.Lock()
-		for _, p := range peers {
-			if _, connected := r.listed[p]; connected {
-				r.listed[p] = found[p]
-			}
-		}
-		let := slices.Collect(maps.Keys(r.let))
-		r.mu.Unlock()
-		for _, id := range let {
-			if may, err := n.letsNow(n.called.of(id)); err == nil && !may {
-				n.dismiss(id)
-			}
-		}
-	}
-}
-
-// listed returns which of some peers the state lists.
-func (n *Replica) listed(peers ...machine.Peer) (map[machine.Peer]bool, error) {
-	s, err := n.views.own()
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[machine.Peer]bool)
-	for _, p := range peers {
-		for _, list := range n.readersOf(p).Lists() {
-			at, err := s.Range(scope.Listing(list, string(p)), nil, scope.Range{CountOnly: true})
-			if err != nil {
-				return nil, errors.Join(err, n.views.release(s))
-			}
-			found[p] = found[p] || at.Count > 0
-		}
-	}
-	return found, n.views.release(s)
-}
-
-// letsNow is lets by the newest state.
-func (n *Replica) letsNow(p machine.Peer) (bool, error) {
+// mayReadNow is mayRead by the newest state.
+func (n *Replica) mayReadNow(p machine.Peer) (bool, error) {
 	if n.member(p) {
 		return true, nil
 	}
-	switch r := n.readersOf(p); {
-	case r.All():
-		return n.within(p), nil
-	case len(r.Lists()) == 0:
+	r := &n.readers
+	r.mu.Lock()
+	x := *r.of(p, n.epochs.epoch())
+	current := x.looked && !r.looks && !r.again
+	r.mu.Unlock()
+	switch {
+	case x.rights.All() && n == n.of.root:
+		return true, nil
+	case x.rights.All():
+		return n.of.root.mayReadNow(p)
+	case len(x.rights.Lists()) == 0:
 		return false, nil
-	}
-	n.readers.mu.Lock()
-	listed, known := n.readers.listed[p]
-	known = known && !n.readers.looks && !n.readers.again
-	n.readers.mu.Unlock()
-	if known {
-		return listed, nil
+	case current:
+		return x.listed, nil
 	}
 	found, err := n.listed(p)
 	return found[p], err
@@ -199,16 +130,20 @@ func (n *Replica) letsNow(p machine.Peer) (bool, error) {
 
 // refuses returns why a peer may not have what it asks for: some keys, or with none everything.
 func (n *Replica) refuses(p machine.Peer, keys referral.Ranges) error {
-	may, err := n.letsNow(p)
+	may, err := n.mayReadNow(p)
 	if may || err != nil {
 		return err
 	}
-	if r := n.readersOf(p); keys != nil && n.within(p) {
-		may = true
+	if keys != nil && n.within(p) {
+		n.readers.mu.Lock()
+		rights := n.readers.of(p, n.epochs.epoch()).rights
+		n.readers.mu.Unlock()
+		some, every := false, true
 		keys(func(key, end []byte) bool {
-			may = may && len(key) > 0 && r.Read(key, end)
-			return may
+			some, every = true, len(key) > 0 && rights.Read(key, end)
+			return every
 		})
+		may = some && every
 	}
 	if !may {
 		return scope.ErrNoReader
@@ -216,27 +151,127 @@ func (n *Replica) refuses(p machine.Peer, keys referral.Ranges) error {
 	return nil
 }
 
-// dismiss ends the connection of a peer that may not read the root scope any more: so gossip ends, too.
-func (n *Replica) dismiss(id peer.ID) {
+// excludes returns why a peer has no part in the scope: it may not read all of it, and is no author.
+func (n *Replica) excludes(p machine.Peer) error {
+	if n.within(p) && !n.epochs.epoch().Rights(keyOf(p)).None() {
+		return nil
+	}
+	return n.refuses(p, nil)
+}
+
+// lookAgain starts the task that looks up which peers are listed, unless it runs. n.readers.mu is held.
+func (n *Replica) lookAgain() {
+	r := &n.readers
+	r.again = true
+	if !r.looks {
+		r.looks = n.of.tasks.Go("readers", n.lookThemUp)
+	}
+}
+
+// relist looks the remembered peers up again.
+func (n *Replica) relist() {
 	n.readers.mu.Lock()
-	delete(n.readers.let, id)
-	n.readers.mu.Unlock()
-	n.log.Info("disconnected a peer that may not read any more", "peer", id)
-	n.host.Disconnect(id)
+	defer n.readers.mu.Unlock()
+	if len(n.readers.known) > 0 || len(n.readers.admitted) > 0 {
+		n.lookAgain()
+	}
+}
+
+// lookPause is how long the task waits before it looks again when the state could not be read.
+const lookPause = 250 * time.Millisecond
+
+// lookThemUp looks up which of the remembered peers are listed, for as long as that changes, and disconnects those that
+// the host has admitted and that may not read any more. While the state cannot be read, none is listed.
+func (n *Replica) lookThemUp(ctx context.Context) {
+	r := &n.readers
+	for {
+		r.mu.Lock()
+		if !r.again || ctx.Err() != nil || n.stopped() {
+			r.looks = false
+			r.mu.Unlock()
+			return
+		}
+		r.again = false
+		var peers []machine.Peer
+		for p := range r.known { // order-free: each is looked up on its own
+			if x := r.of(p, n.epochs.epoch()); len(x.rights.Lists()) > 0 {
+				peers = append(peers, p)
+			}
+		}
+		r.mu.Unlock()
+		found, err := n.listed(peers...)
+		if err != nil {
+			n.log.Debug("readers not looked up", "error", err)
+			found = nil
+		}
+		r.mu.Lock()
+		for _, p := range peers {
+			if x := r.known[p]; x != nil {
+				x.listed, x.looked = found[p], true
+			}
+		}
+		var revoked []peer.ID
+		if err != nil {
+			r.again = true
+		} else {
+			for id := range r.admitted { // order-free: each is judged on its own
+				p := n.called.of(id)
+				if x := r.of(p, n.epochs.epoch()); !x.rights.All() && !x.listed && (x.looked || len(x.rights.Lists()) == 0) && !n.member(p) {
+					revoked = append(revoked, id)
+					delete(r.admitted, id)
+				}
+			}
+		}
+		r.mu.Unlock()
+		for _, id := range revoked { // so its gossip ends
+			n.log.Info("disconnected a peer that may not read any more", "peer", id)
+			n.host.Disconnect(id)
+		}
+		if err != nil {
+			select {
+			case <-time.After(lookPause):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// listed returns which of some peers the state lists.
+func (n *Replica) listed(peers ...machine.Peer) (found map[machine.Peer]bool, err error) {
+	if len(peers) == 0 {
+		return nil, nil
+	}
+	lists := n.epochs.epoch().Readers(aweigh.Hash{}).Lists() // the same for all
+	s, err := n.views.own()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.views.release(s)) }()
+	found = make(map[machine.Peer]bool)
+	for _, p := range peers {
+		for _, list := range lists {
+			at, err := s.Range(scope.Listing(list, string(p)), nil, scope.Range{CountOnly: true})
+			if err != nil {
+				return nil, err
+			}
+			found[p] = found[p] || at.Count > 0
+		}
+	}
+	return found, nil
 }
 
 // admits tells the host to which peers it may give gossip and addresses.
 func (n *Node) admits(id peer.ID) bool {
-	if n.root == nil || !n.root.lets(n.called.of(id)) {
+	if n.root == nil || !n.root.mayRead(n.called.of(id)) {
 		return false
 	}
 	r := &n.root.readers
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.let == nil {
-		r.let = make(map[peer.ID]bool)
+	if r.admitted == nil {
+		r.admitted = make(map[peer.ID]bool)
 	}
-	r.let[id] = true
+	r.admitted[id] = true
 	return true
 }
 
@@ -244,6 +279,6 @@ func (n *Node) admits(id peer.ID) bool {
 func (r *readers) parted(id peer.ID, p machine.Peer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.let, id)
-	delete(r.listed, p)
+	delete(r.admitted, id)
+	delete(r.known, p)
 }

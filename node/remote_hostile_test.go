@@ -103,8 +103,14 @@ func FuzzForeign(f *testing.F) {
 		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer cancel()
 		p := c.nodes[0].root
-		a := referral.Answer{}
-		if err := p.answerForeign(ctx, p.of.Peer(), referral.Question{Kind: kind, At: at, Body: body}, &a); err == nil && kind == 0 {
+		q, err := readInquiry(&referral.Question{Kind: kind, At: at, Body: body})
+		if err == nil {
+			err = p.refusesInquiry(p.of.Peer(), &q)
+		}
+		if err == nil {
+			err = p.answerForeign(ctx, p.of.Peer(), &q, new(referral.Answer))
+		}
+		if err == nil && kind == 0 {
 			t.Error("no question is answered")
 		}
 	})

@@ -44,15 +44,23 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 	}
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
+	q, err := readInquiry(&ask)
+	if err == nil {
+		err = n.refusesInquiry(p, &q)
+	}
+	if errors.Is(err, scope.ErrNoReader) { // it learns nothing else, not even the epoch
+		n.measured.unread.Add(1)
+		return canon.Encode(referral.Refused()), nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	a := referral.Answer{Epoch: e.Number}
 	defer func() { refund(n.budgets.Given(p), a.Paid-len(a.Body)) }()
 	if _, seated := e.Roster.Seat(key.Public().ID()); !seated { // the asker knows an epoch in which it had a seat
 		return canon.Encode(referral.Unseated(e.Number)), nil
 	}
-	if err := n.answerForeign(ctx, p, ask, &a); err != nil {
-		if errors.Is(err, scope.ErrNoReader) {
-			n.measured.unread.Add(1)
-		}
+	if err := n.answerForeign(ctx, p, &q, &a); err != nil {
 		if a.Failure = scope.FailureIn(err); a.Failure == "" {
 			return nil, err
 		}
@@ -97,95 +105,127 @@ func (n *Replica) turn(ctx context.Context, l *rate.Limiter, cost int) error {
 	return nil
 }
 
-// answerForeign answers a question.
-func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, ask referral.Question, a *referral.Answer) (err error) {
-	switch ask.Kind { // the others say which keys they are about
-	case referral.AskSubmit, referral.AskJudge, referral.AskOutcome:
-		if err := n.refuses(p, nil); err != nil {
-			return err
-		}
-	}
+// inquiry is a question in its decoded form: the one field that belongs to its kind is set.
+type inquiry struct {
+	referral.Question
+	look  scope.Txn
+	name  referral.Name
+	past  foreignPast
+	watch referral.Watch
+	list  referral.RangeList
+	about referral.Ranges // the keys that it reads; nil if it needs a part in the scope
+}
+
+// readInquiry decodes a question.
+func readInquiry(ask *referral.Question) (q inquiry, err error) {
+	q.Question = *ask
 	switch ask.Kind {
+	case referral.AskLook:
+		err = canon.Decode(ask.Body, &q.look)
+		q.about = q.look.Ranges
+	case referral.AskResolve:
+		err = canon.Decode(ask.Body, &q.name)
+		q.about = referral.Keys(q.name.Key)
+	case referral.AskProve:
+		q.about = referral.Keys(ask.Body)
+	case referral.AskReferrals:
+		err = canon.Decode(ask.Body, &q.list)
+		q.about = q.list.Each
+	case referral.AskHistory:
+		err = canon.Decode(ask.Body, &q.past)
+		q.about = referral.Keys(q.past.Key)
+	case referral.AskEvents:
+		err = canon.Decode(ask.Body, &q.watch)
+		q.about = referral.Between(q.watch.Key, q.watch.End)
+	case referral.AskSubmit, referral.AskJudge, referral.AskOutcome:
+	default:
+		err = referral.ErrUnasked
+	}
+	return q, err
+}
+
+// refusesInquiry returns why a peer may not ask that, and ErrUnasked for keys that are not below the scope's prefix.
+func (n *Replica) refusesInquiry(p machine.Peer, q *inquiry) error {
+	if q.about == nil {
+		return n.excludes(p)
+	}
+	if err := n.refuses(p, q.about); err != nil {
+		return err
+	}
+	inside := q.Kind == referral.AskReferrals || q.about(func(key, end []byte) bool {
+		return len(key) > 0 && scope.Covers(n.prefix, key, end)
+	})
+	if !inside {
+		return referral.ErrUnasked
+	}
+	return nil
+}
+
+// answerForeign answers a question that the peer may ask.
+func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry, a *referral.Answer) (err error) {
+	switch q.Kind {
 	case referral.AskSubmit:
-		a.Body, err = n.submitForeign(ctx, p, ask.Body, a)
+		a.Body, err = n.submitForeign(ctx, p, q.Body, a)
 		return err
 	case referral.AskProve, referral.AskReferrals:
 		if err := n.pays(ctx, p, foreignBlock, 0); err != nil {
 			return err
 		}
-		if ask.Kind == referral.AskReferrals {
-			a.Body, err = n.referForeign(ctx, p, ask.Body, a)
+		if q.Kind == referral.AskReferrals {
+			a.Body, err = n.referForeign(ctx, &q.list, a)
 		} else {
-			a.Body, err = n.proveForeign(ctx, p, ask.Body, a)
+			a.Body, err = n.proveForeign(ctx, q, a)
 		}
 		return err
 	case referral.AskJudge:
-		a.Body, err = n.judgeForeign(ctx, p, ask, a)
+		a.Body, err = n.judgeForeign(ctx, p, q.Question, a)
 		return err
-	case referral.AskLook, referral.AskResolve, referral.AskHistory, referral.AskOutcome, referral.AskEvents:
-	default:
-		return referral.ErrUnasked
 	}
-	v, err := n.viewForeign(ctx, p, ask)
+	v, err := n.viewForeign(ctx, p, q.Question)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	head := v.Head()
 	a.Said(&head)
-	if ask.Pins() && ask.At > 0 {
-		a.Revision = ask.At
+	if q.Pins() && q.At > 0 {
+		a.Revision = q.At
 	}
-	switch ask.Kind {
+	switch q.Kind {
 	case referral.AskLook:
-		a.Body, err = n.lookForeign(ctx, p, v, ask, a)
+		a.Body, err = n.lookForeign(ctx, p, v, q, a)
 	case referral.AskResolve:
-		var x referral.Name
-		if err = canon.Decode(ask.Body, &x); err == nil {
-			err = n.ownsForeign(p, v, referral.Keys(x.Key))
-		}
-		if err == nil && x.Version > 0 { // its history is walked
+		if err = v.owns(q.about); err == nil && q.name.Version > 0 { // its history is walked
 			err = n.pays(ctx, p, foreignBlock, 0)
 		}
 		if err == nil {
 			var r referral.Resolved
-			r, err = v.resolved(ctx, x.Key, x.Version)
+			r, err = v.resolved(ctx, q.name.Key, q.name.Version)
 			if err == nil || r.Moved != nil {
 				a.Body = canon.Encode(r)
 			}
 		}
 	case referral.AskHistory:
-		var x foreignPast
-		if err = canon.Decode(ask.Body, &x); err == nil {
-			err = n.ownsForeign(p, v, referral.Keys(x.Key))
-		}
-		if err == nil && (x.Limit < 1 || x.Limit > foreignEntries) {
+		if err = v.owns(q.about); err == nil && (q.past.Limit < 1 || q.past.Limit > foreignEntries) {
 			err = referral.ErrUnasked
 		}
 		if err == nil {
-			err = n.pays(ctx, p, int(x.Limit)*foreignEntry, 0)
+			err = n.pays(ctx, p, int(q.past.Limit)*foreignEntry, 0)
 		}
 		if err == nil {
-			a.Body, err = n.historyForeign(ctx, v, x)
+			a.Body, err = n.historyForeign(ctx, v, q.past)
 		}
 	case referral.AskEvents:
-		var x referral.Watch
-		if err = canon.Decode(ask.Body, &x); err == nil && (len(x.Key) == 0 || !scope.Covers(n.prefix, x.Key, x.End)) {
-			err = referral.ErrUnasked
-		}
-		if err == nil {
-			err = n.refuses(p, referral.Between(x.Key, x.End))
-		}
-		if h := v.Head(); err == nil && x.From <= h.Revision { // there may be changes
+		if h := v.Head(); q.watch.From <= h.Revision { // there may be changes
 			if err = n.pays(ctx, p, referral.MaxChanges/4, referral.MaxBytes); err == nil {
 				a.Paid = referral.MaxBytes
 			}
 		}
 		if err == nil {
-			a.Body, err = referral.TellEvents(v.State, &x, ask.At)
+			a.Body, err = referral.TellEvents(v.State, &q.watch, q.At)
 		}
 	case referral.AskOutcome:
-		a.Body, err = referral.TellOutcome(v.State, ask.Body)
+		a.Body, err = referral.TellOutcome(v.State, q.Body)
 	}
 	return err
 }
@@ -217,39 +257,19 @@ func (n *Replica) viewForeign(ctx context.Context, p machine.Peer, ask referral.
 	return v, nil
 }
 
-// ownsForeign returns why some keys are not the scope's own, or the peer may not read them, nil if neither is so.
-func (n *Replica) ownsForeign(p machine.Peer, v *View, ranges referral.Ranges) (err error) {
-	ranges(func(key, end []byte) bool {
-		if len(key) == 0 || !scope.Covers(n.prefix, key, end) {
-			err = referral.ErrUnasked
-		}
-		return err == nil
-	})
-	if err == nil {
-		err = n.refuses(p, ranges)
-	}
-	if err == nil {
-		err = v.owns(ranges)
-	}
-	return err
-}
-
 // lookForeign returns the result of a transaction that only reads, in a bounded answer.
-func (n *Replica) lookForeign(ctx context.Context, p machine.Peer, v *View, ask referral.Question, a *referral.Answer) ([]byte, error) {
-	var t scope.Txn
-	if err := canon.Decode(ask.Body, &t); err != nil {
-		return nil, err
-	}
-	if !referral.OnlyReads(&t) {
+func (n *Replica) lookForeign(ctx context.Context, p machine.Peer, v *View, q *inquiry, a *referral.Answer) ([]byte, error) {
+	t := &q.look
+	if !referral.OnlyReads(t) {
 		return nil, referral.ErrWrites
 	}
 	if err := t.Check(n.Limits()); err != nil {
 		return nil, err
 	}
-	if err := n.ownsForeign(p, v, t.Ranges); err != nil {
+	if err := v.owns(q.about); err != nil {
 		return nil, err
 	}
-	size, err := n.weighForeign(ctx, p, v, &t, ask.At)
+	size, err := n.weighForeign(ctx, p, v, t, q.At)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +277,7 @@ func (n *Replica) lookForeign(ctx context.Context, p machine.Peer, v *View, ask 
 		return nil, err
 	}
 	a.Paid = size
-	return referral.TellLook(v.State, &t, ask.At)
+	return referral.TellLook(v.State, t, q.At)
 }
 
 // weighForeign returns how many bytes of records a transaction reads. The peer pays in advance for a few visits, and
@@ -278,12 +298,12 @@ func (n *Replica) weighForeign(ctx context.Context, p machine.Peer, v *View, t *
 }
 
 // proveForeign proves the newest change of a key.
-func (n *Replica) proveForeign(ctx context.Context, p machine.Peer, key []byte, a *referral.Answer) (body []byte, err error) {
+func (n *Replica) proveForeign(ctx context.Context, q *inquiry, a *referral.Answer) (body []byte, err error) {
 	err = n.covered(ctx, func(v *View) error {
-		if err := n.ownsForeign(p, v, referral.Keys(key)); err != nil {
+		if err := v.owns(q.about); err != nil {
 			return err
 		}
-		proof, err := n.proveKey(ctx, v, key)
+		proof, err := n.proveKey(ctx, v, q.Body)
 		if err != nil {
 			return err
 		}
@@ -296,20 +316,13 @@ func (n *Replica) proveForeign(ctx context.Context, p machine.Peer, key []byte, 
 }
 
 // referForeign returns the referrals for keys that the scope has delegated.
-func (n *Replica) referForeign(ctx context.Context, p machine.Peer, body []byte, a *referral.Answer) ([]byte, error) {
-	var keys referral.RangeList
-	if err := canon.Decode(body, &keys); err != nil {
-		return nil, err
-	}
+func (n *Replica) referForeign(ctx context.Context, keys *referral.RangeList, a *referral.Answer) ([]byte, error) {
 	if len(keys.Ranges) > foreignOps {
 		return nil, scope.ErrTooManyOps
 	}
-	if err := n.refuses(p, keys.Each); err != nil {
-		return nil, err
-	}
 	var all []scope.Referral
 	err := n.coveredFrom(ctx, false, func(v *View) (err error) {
-		if all, err = referral.TellReferrals(v.State, n.History(), &keys); err == nil {
+		if all, err = referral.TellReferrals(v.State, n.History(), keys); err == nil {
 			h := v.Head()
 			a.Said(&h)
 		}

@@ -13,10 +13,14 @@ import (
 // admitAgain is how often Config.Admit is asked about a peer that is not admitted.
 const admitAgain = 250 * time.Millisecond
 
+// admittedTag marks admitted peers in libp2p's connection manager, so that others go first where room is short.
+const admittedTag = "aweigh-admitted"
+
 // admits reports whether a peer is admitted, and remembers that it is.
 func (h *Host) admits(r *remote) bool {
 	if !r.admitted.Load() && h.cfg.Admit(r.id) {
 		r.admitted.Store(true)
+		h.host.ConnManager().TagPeer(r.id, admittedTag, 100)
 	}
 	return r.admitted.Load()
 }

@@ -56,6 +56,9 @@ func TestGossipDoesNotWaitForAdmission(t *testing.T) {
 	if early.Load() > 0 {
 		t.Errorf("%d messages waited for the peer to be admitted", early.Load())
 	}
+	if h.host.ConnManager().GetTagInfo(stranger.ID()).Tags[admittedTag] == 0 {
+		t.Error("a peer that is admitted goes like any other where room is short")
+	}
 	if !slices.Contains(h.Hears("t"), stranger.ID()) {
 		t.Error("a peer that is admitted is not among those that hear gossip")
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,7 +139,8 @@ func (a *app) inviteRevoke() *cobra.Command {
 	c := &cobra.Command{
 		Use: "revoke NAME|PEER", Short: "End an invite, or what an observer may read", Args: cobra.ExactArgs(1),
 		Long: "Deletes an invite by its name, or an observer by its peer ID. Nodes give a revoked observer\n" +
-			"nothing more from the next block on; it keeps what it has.",
+			"nothing more from the next block on; it keeps what it has. The invite that admitted it is\n" +
+			"deleted as well if it has uses left, or the observer could use it again.",
 		Example: "  aweigh invite revoke vaasa\n  aweigh invite revoke 12D3KooW…",
 	}
 	with := c.Flags().Bool("observers", false, "also the observers that the invite admitted")
@@ -153,41 +156,79 @@ func (a *app) inviteRevoke() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var keys [][]byte
-		for _, kv := range l.invites {
-			if string(kv.Key) == string(scope.Ticket(l.list, args[0])) {
-				keys = append(keys, kv.Key)
+		name, known := args[0], false
+		for _, kv := range l.observers {
+			var x node.Observer
+			if string(kv.Key) == string(scope.Listing(l.list, args[0])) {
+				known = true
+				if json.Unmarshal(kv.Value, &x) == nil {
+					name = x.Invite
+				}
 			}
+		}
+		var invites, observers [][]byte
+		for _, kv := range l.invites {
+			var x node.Ticket
+			if string(kv.Key) == string(scope.Ticket(l.list, name)) {
+				if known && json.Unmarshal(kv.Value, &x) == nil && x.Left == 0 {
+					continue // it admits none
+				}
+				invites = append(invites, kv.Key)
+			}
+		}
+		deleted, waits, err := s.deleteKeys(ctx, &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}, invites)
+		if err != nil {
+			return err
+		}
+		if l, err = s.listed(ctx); err != nil { // the invite may have admitted more meanwhile
+			return err
 		}
 		for _, kv := range l.observers {
 			var x node.Observer
 			bad := json.Unmarshal(kv.Value, &x) != nil
 			if string(kv.Key) == string(scope.Listing(l.list, args[0])) || *with && !bad && x.Invite == args[0] {
-				keys = append(keys, kv.Key)
+				observers = append(observers, kv.Key)
 			}
 		}
-		if len(keys) == 0 {
+		if len(invites)+len(observers) == 0 {
 			return fmt.Errorf("%w: no invite and no observer %q; see \"aweigh invite ls\"", client.ErrNotFound, args[0])
 		}
-		deleted := int64(0)
-		for len(keys) > 0 { // a transaction takes a bounded number of operations
-			some := keys[:min(len(keys), 64)]
-			keys = keys[len(some):]
-			req := &aweighv1.TxnRequest{Once: &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}}
-			if len(keys) == 0 {
-				req.Once = o
-			}
-			for _, k := range some {
-				req.Success = append(req.Success, &aweighv1.Op{Op: &aweighv1.Op_Delete{Delete: &aweighv1.DeleteRequest{Key: k}}})
-			}
-			r, err := s.Client.Txn(ctx, req)
-			if err != nil {
-				return err
-			}
-			for _, x := range r.Responses {
-				deleted += x.GetDelete().GetDeleted()
-			}
+		more, waitsToo, err := s.deleteKeys(ctx, o, observers)
+		if err != nil {
+			return err
 		}
-		return s.Printer.Delete(&aweighv1.DeleteResponse{Deleted: deleted})
+		if known && len(invites) > 0 {
+			fmt.Fprintf(a.err, "the invite %s, which admitted it, is revoked as well\n", show.Line(name))
+		}
+		if waits = errors.Join(waits, waitsToo); waits != nil {
+			return waits
+		}
+		return s.Printer.Delete(&aweighv1.DeleteResponse{Deleted: deleted + more})
 	})
+}
+
+// deleteKeys deletes keys in as few transactions as may be. It goes on after those that wait for approval, and returns
+// the errors that say so.
+func (s *session) deleteKeys(ctx context.Context, o *aweighv1.Once, keys [][]byte) (deleted int64, waits, err error) {
+	for some := range slices.Chunk(keys, 64) { // a transaction takes a bounded number of operations
+		req := &aweighv1.TxnRequest{Once: &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}}
+		if len(keys) <= 64 {
+			req.Once = o
+		}
+		for _, k := range some {
+			req.Success = append(req.Success, &aweighv1.Op{Op: &aweighv1.Op_Delete{Delete: &aweighv1.DeleteRequest{Key: k}}})
+		}
+		r, err := s.Client.Txn(ctx, req)
+		if errors.Is(err, client.ErrPending) {
+			waits = errors.Join(waits, err)
+			continue
+		}
+		if err != nil {
+			return deleted, waits, err
+		}
+		for _, x := range r.Responses {
+			deleted += x.GetDelete().GetDeleted()
+		}
+	}
+	return deleted, waits, nil
 }

@@ -137,12 +137,12 @@ func (a *app) join() *cobra.Command {
 	c := &cobra.Command{
 		Use: "join INVITE", Short: "Join a network as an observer", Args: cobra.ExactArgs(1),
 		Long: "Makes a node that follows a network, checking everything, and runs it. An invite with a\n" +
-			"secret admits it as an observer. The genesis\n" +
-			"comes from the nodes that the invite names and is checked against it. The invite also\n" +
-			"carries the roster that was in force where it was made, unless the network was in its first\n" +
-			"epoch; --trusted names another. A history that does not come by that roster is refused, as\n" +
-			"keys of anchors that left can sign one, and nothing is served before it has come so far.\n" +
-			"Without a roster, a genesis that is older than --trusting-period is refused.",
+			"secret admits it as an observer. The genesis comes from the nodes that the invite names,\n" +
+			"and is checked against it. The invite also carries the roster that was in force where it\n" +
+			"was made, unless the network was in its first epoch; --trusted names another. A history\n" +
+			"that does not come by that roster is refused, as keys of anchors that left can sign one,\n" +
+			"and nothing is served before it has come so far. Without a roster, a genesis that is older\n" +
+			"than --trusting-period is refused.",
 		Example: "  aweigh join aweigh1…\n  aweigh join aweigh1… --data-dir ./observer --name reader",
 	}
 	settings := nodeFlags("/ip4/0.0.0.0/tcp/0")

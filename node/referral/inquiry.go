@@ -106,7 +106,7 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 	if err == nil && a.Failure == errGone.Error() {
 		err = errGone
 	}
-	if err == nil && a.Epoch != x.epoch && q.of.epoch.Number == x.epoch { // it did not prove that epoch
+	if err == nil && a.Epoch != x.epoch && !a.refused() && q.of.epoch.Number == x.epoch { // it did not prove that epoch
 		err = fmt.Errorf("it is in epoch %d, and the scope in %d", a.Epoch, x.epoch)
 	}
 	q.of.met(x.Anchor.Key.ID(), took, err)

@@ -166,6 +166,15 @@ func Unseated(in aweigh.Epoch) Answer {
 	return Answer{Epoch: in, Failure: errGone.Error()}
 }
 
+// noReader is the failure of a refused answer.
+var noReader = scope.FailureIn(scope.ErrNoReader)
+
+// Refused returns the answer to a peer that the policy does not let ask. It says nothing else of the scope.
+func Refused() Answer { return Answer{Failure: noReader} }
+
+// refused reports whether an answer is Refused: it names no epoch and no revision.
+func (a *Answer) refused() bool { return a.Failure == noReader }
+
 // met notes how an anchor answered.
 func (f *Scope) met(id aweigh.AnchorID, took time.Duration, err error) {
 	m := f.seen[id]

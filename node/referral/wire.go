@@ -38,7 +38,7 @@ type Question struct {
 // Answer is an anchor's answer to a Question.
 type Answer struct {
 	_        struct{}     `cbor:",toarray"`
-	Epoch    aweigh.Epoch // that the scope is in
+	Epoch    aweigh.Epoch // that the scope is in; 0 in one that refuses
 	Height   aweigh.Height
 	Time     aweigh.Instant // of the block at Height
 	Revision int64          // up to which the scope is closed at that block
