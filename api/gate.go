@@ -183,7 +183,24 @@ func (s *judged) Send(m any) error {
 	if err := s.look(false); err != nil {
 		return err
 	}
+	if err := s.shows(m); err != nil {
+		return err
+	}
 	return s.StreamingHandlerConn.Send(m)
+}
+
+// shows reports why the caller may not see an answer.
+func (s *judged) shows(answer any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shows := rights[s.Spec().Procedure].shows
+	if s.grant.By == nil || shows == nil {
+		return nil
+	}
+	if err := shows(s.grant.By, answer); err != nil {
+		return refused(err)
+	}
+	return nil
 }
 
 // look reports whether the caller has lost the right to the stream: by a change of users and roles, or as its token has

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -69,10 +70,10 @@ var rights = map[string]right{
 	aweighv1connect.NodeHandoversProcedure:  {may: known},
 	aweighv1connect.NodeScopesProcedure:     {may: known},
 
-	// Motions hold mutations, with keys and values.
+	// Motions hold mutations, with keys and values. A user may follow one that it could have proposed.
 	aweighv1connect.NodeMotionsProcedure:      {may: ruling},
-	aweighv1connect.NodeMotionProcedure:       {may: ruling},
-	aweighv1connect.NodeWatchMotionProcedure:  {may: ruling},
+	aweighv1connect.NodeMotionProcedure:       {may: known, reads: true, shows: motionShown},
+	aweighv1connect.NodeWatchMotionProcedure:  {may: known, shows: motionShown},
 	aweighv1connect.NodeExportMotionProcedure: {may: ruling},
 	aweighv1connect.NodeWithdrawProcedure:     {may: ruling, local: never},
 	aweighv1connect.NodeBallotsProcedure:      {may: known},
@@ -222,6 +223,25 @@ func entriesShown(r *auth.Rights, answer any) error {
 		}
 	}
 	return nil
+}
+
+// motionShown is for answers with a motion: a transaction of keys that the user may read and write, as the answer shows
+// what is there.
+func motionShown(r *auth.Rights, answer any) error {
+	if r.Root() {
+		return nil
+	}
+	var m scope.Mutation
+	var t scope.Txn
+	err := canon.Decode(answer.(*aweighv1.MotionResponse).GetMotion().GetMutation(), &m)
+	if err != nil || m.Class != scope.Write || canon.Decode(m.Content, &t) != nil {
+		return auth.ErrDenied
+	}
+	t.Ranges(func(key, end []byte) bool {
+		err = errors.Join(r.MayRead(key, end), r.MayWrite(key, end))
+		return err == nil
+	})
+	return err
 }
 
 // errNoRight refuses methods that have no row.

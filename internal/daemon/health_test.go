@@ -93,7 +93,7 @@ func (l *lines) clear() {
 	l.text.Reset()
 }
 
-func newRunning(t testing.TB, size int) *running {
+func newRunning(t testing.TB, size int, change ...func(*scope.Policy)) *running {
 	t.Helper()
 	r := &running{t: t, on: make([]*Daemon, size), stop: make([]func(), size)}
 	var founders []machine.Founder
@@ -118,7 +118,11 @@ func newRunning(t testing.TB, size int) *running {
 		})
 		r.logs = append(r.logs, &lines{})
 	}
-	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), scope.OpenPolicy(quorum.BFT), founders...)
+	policy := scope.OpenPolicy(quorum.BFT)
+	for _, f := range change {
+		f(&policy)
+	}
+	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), policy, founders...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // bearer adds a token to requests of HTTP.
@@ -253,10 +255,10 @@ func TestUsersBindTheAPI(t *testing.T) {
 		"handovers": {func(c methods) error { return asks(c.Handovers, ctx, &aweighv1.HandoversRequest{}) }, "k"},
 		"scopes":    {func(c methods) error { return asks(c.Scopes, ctx, &aweighv1.ScopesRequest{}) }, "k"},
 		"motions":   {func(c methods) error { return asks(c.Motions, ctx, &aweighv1.MotionsRequest{}) }, ""},
-		"motion":    {func(c methods) error { return asks(c.Motion, ctx, &aweighv1.MotionRequest{Id: id}) }, ""},
+		"motion":    {func(c methods) error { return asks(c.Motion, ctx, &aweighv1.MotionRequest{Id: id}) }, "k"}, // there is none
 		"watch of a motion": {func(c methods) error {
 			return streamed(c.WatchMotion, ctx, &aweighv1.MotionRequest{Id: id})
-		}, ""},
+		}, "k"},
 		"export of a motion": {func(c methods) error {
 			return asks(c.ExportMotion, ctx, &aweighv1.MotionRequest{Id: id})
 		}, ""},
@@ -359,6 +361,62 @@ func TestWatchesEndWithTheirRight(t *testing.T) {
 	}
 	if over.Receive() || connect.CodeOf(over.Err()) != connect.CodePermissionDenied {
 		t.Errorf("at the API, after the right was revoked: %v, %v", over.Msg(), over.Err())
+	}
+}
+
+// TestUsersFollowWhatTheyPropose: a user sees a motion, and hears how it ends, if it may read and write all of its keys.
+func TestUsersFollowWhatTheyPropose(t *testing.T) {
+	second, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRunning(t, 1, func(p *scope.Policy) {
+		p.Approvals = []scope.Approval{{
+			Matter: scope.Changes, Prefix: []byte("/"), Den: 1, Window: 5 * time.Minute, StepUp: true,
+			Approvers: []scope.Approver{{Name: "second", Key: second.Public()}},
+		}}
+	})
+	p := newPorts(t, r.on[0])
+	p.enable()
+	owner, err := client.Dial(p.d.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	motion := func(put func() error) []byte {
+		t.Helper()
+		var waits *client.Pending
+		if err := put(); !errors.As(err, &waits) {
+			t.Fatalf("a put that has to wait: %v", err)
+		}
+		return waits.Motion
+	}
+	beyond := motion(func() error {
+		_, err := owner.Put(p.ctx, &aweighv1.PutRequest{Key: []byte("/b/1"), Value: []byte("v")})
+		return err
+	})
+	within := motion(func() error {
+		_, err := owner.Put(p.ctx, &aweighv1.PutRequest{Key: []byte("/a/1"), Value: []byte("v")})
+		return err
+	})
+	for user, may := range map[string]bool{"reader": false, "writer": false, "both": true, "root": true} {
+		c := p.api(p.token(user))
+		for what, err := range map[string]error{
+			"sees":  asks(c.Motion, p.ctx, &aweighv1.MotionRequest{Id: within}),
+			"hears": streamed(c.WatchMotion, p.ctx, &aweighv1.MotionRequest{Id: within}),
+		} {
+			if code := connect.CodeOf(err); may && err != nil || !may && code != connect.CodePermissionDenied {
+				t.Errorf("%s %s a motion: %v", user, what, err)
+			}
+		}
+		for what, err := range map[string]error{
+			"sees":  asks(c.Motion, p.ctx, &aweighv1.MotionRequest{Id: beyond}),
+			"hears": streamed(c.WatchMotion, p.ctx, &aweighv1.MotionRequest{Id: beyond}),
+		} {
+			if code := connect.CodeOf(err); user != "root" && code != connect.CodePermissionDenied {
+				t.Errorf("%s %s a motion about keys that it may not read: %v", user, what, err)
+			}
+		}
 	}
 }
 
