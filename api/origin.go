@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/fence"
 )
 
@@ -10,15 +11,20 @@ import (
 const anyHost = "*"
 
 // fenced keeps web pages out, which a browser of an authorized user may send here. own is the host of the address that
-// was configured.
-func fenced(own string, h http.Handler) http.Handler {
+// was configured; count counts what is refused, unless it is nil.
+func fenced(own string, count func(authn.Kind, authn.Reason), h http.Handler) http.Handler {
+	refuse := func(w http.ResponseWriter, why authn.Reason, text string) {
+		if count != nil {
+			count(authn.None, why)
+		}
+		http.Error(w, text, http.StatusForbidden)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case own != anyHost && !fence.Known(fence.Hostname(r.Host), own):
-			http.Error(w, "aweigh: this API answers to loopback addresses and to the host of --api-listen, not to the Host of this request",
-				http.StatusForbidden)
+			refuse(w, authn.Host, "aweigh: this API answers to loopback addresses and to the host of --api-listen, not to the Host of this request")
 		case fence.Foreign(r):
-			http.Error(w, "aweigh: this API answers no web pages of other hosts, and the Origin of this request is one", http.StatusForbidden)
+			refuse(w, authn.Origin, "aweigh: this API answers no web pages of other hosts, and the Origin of this request is one")
 		default:
 			h.ServeHTTP(w, r)
 		}

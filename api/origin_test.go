@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/fence"
 )
 
@@ -35,7 +36,13 @@ func TestWebPagesOfOthersAreKeptOut(t *testing.T) {
 		{"127.0.0.1:7177", "127.0.0.1:7177", "https://example.org", 403},
 		{"127.0.0.1:7177", "127.0.0.1:7177", "null", 403},
 	} {
-		h := fenced(fence.Hostname(c.listen), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
+		refused := 0
+		count := func(k authn.Kind, r authn.Reason) {
+			if k == authn.None && (r == authn.Origin) == (c.origin != "") && (r == authn.Host || r == authn.Origin) {
+				refused++
+			}
+		}
+		h := fenced(fence.Hostname(c.listen), count, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
 		r := httptest.NewRequest("POST", "/aweigh.v1.Node/Put", nil)
 		r.Host = c.host
 		if c.origin != "" {
@@ -45,6 +52,9 @@ func TestWebPagesOfOthersAreKeptOut(t *testing.T) {
 		h.ServeHTTP(w, r)
 		if w.Code != c.want || (c.want == 403) != strings.HasPrefix(w.Body.String(), "aweigh: this API answers") {
 			t.Errorf("%+v: got %d %q", c, w.Code, w.Body)
+		}
+		if (refused == 1) != (c.want == 403) || refused > 1 {
+			t.Errorf("%+v: counted %d times", c, refused)
 		}
 	}
 }

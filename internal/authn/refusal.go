@@ -23,13 +23,15 @@ const (
 	Name               // a name that cannot be an identity
 	Invalid            // another credential that is not valid
 	Unavailable        // a token that cannot be checked now: the issuer's keys are not here
+	Host               // whatever the credential: the request names a host that the port does not answer to
+	Origin             // whatever the credential: a web page of another host makes the request
 
 	Reasons // the number of reasons
 )
 
 var reasonNames = [Reasons]string{
 	"accepted", "missing", "unknown", "oversized", "malformed", "algorithm", "issuer", "key", "signature", "audience",
-	"expired", "early", "claims", "name", "invalid", "unavailable",
+	"expired", "early", "claims", "name", "invalid", "unavailable", "host", "origin",
 }
 
 // String returns the reason in a word.

@@ -320,4 +320,7 @@ func (x *guarded) cross(token string) {
 			x.t.Errorf("%s answers a page of another site: %s", port, resp.Status)
 		}
 	}
+	if n := x.metric("none", "origin"); n != 2 {
+		x.t.Errorf("%d of 2 requests of the page are counted", n)
+	}
 }
