@@ -193,7 +193,10 @@ func done(r machine.Receipt) error {
 	if r.Code == scope.Pending {
 		return fmt.Errorf("%w: it waits for approval as motion %s; join again when that is carried", ErrNotAdmitted, r.Mutation.Short())
 	}
-	return scope.Failure(r.Reason)
+	if err := scope.Failure(r.Reason); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotAdmitted, err)
+	}
+	return nil
 }
 
 // askKnock begins the request of a node that is not admitted yet.
@@ -269,6 +272,7 @@ func (n *Replica) serveKnock(ctx context.Context, p machine.Peer, body []byte) (
 		return canon.Encode(knocked{Refused: strings.TrimPrefix(err.Error(), ErrNotAdmitted.Error()+": ")}), nil
 	}
 	if err == nil {
+		n.welcome(p)
 		n.log.Info("admitted an observer", "peer", p, "invite", k.Ticket, "name", k.Name)
 	}
 	return canon.Encode(knocked{}), err
@@ -293,7 +297,11 @@ func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 		switch {
 		case err != nil:
 			return err
-		case mod == 0 && !newest:
+		case mod == 0 && !newest: // this node may be behind
+			if !n.knocked.CompareAndSwap(false, true) {
+				return machine.ErrBusy
+			}
+			defer n.knocked.Store(false)
 			continue
 		case mod == 0, votes.Verify(t.Key, votes.ContextKnock, knockBytes(n.network(), p, k.Ticket, k.Name), k.Signature) != nil:
 			return errNoTicket

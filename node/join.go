@@ -49,8 +49,8 @@ func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte
 	}
 	p := n.called.of(from)
 	err := n.refuses(p, nil)
-	if bytes.HasPrefix(req, []byte(askHands)) { // an author has to know the scope's anchors
-		err = n.excludes(p)
+	if bytes.HasPrefix(req, []byte(askHands)) { // authors, and readers of some keys, have to know the scope's anchors
+		err = n.excludes(p, true)
 	}
 	if err != nil {
 		n.measured.unread.Add(1)

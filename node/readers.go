@@ -104,6 +104,14 @@ func (n *Replica) mayRead(p machine.Peer) bool {
 	return listed
 }
 
+// withinNow is within by the newest state.
+func (n *Replica) withinNow(p machine.Peer) (bool, error) {
+	if n == n.of.root {
+		return true, nil
+	}
+	return n.of.root.mayReadNow(p)
+}
+
 // mayReadNow is mayRead by the newest state.
 func (n *Replica) mayReadNow(p machine.Peer) (bool, error) {
 	if n.member(p) {
@@ -115,10 +123,8 @@ func (n *Replica) mayReadNow(p machine.Peer) (bool, error) {
 	current := x.looked && !r.looks && !r.again
 	r.mu.Unlock()
 	switch {
-	case x.rights.All() && n == n.of.root:
-		return true, nil
 	case x.rights.All():
-		return n.of.root.mayReadNow(p)
+		return n.withinNow(p)
 	case len(x.rights.Lists()) == 0:
 		return false, nil
 	case current:
@@ -128,35 +134,53 @@ func (n *Replica) mayReadNow(p machine.Peer) (bool, error) {
 	return found[p], err
 }
 
+// rights returns what the policy lets a peer read without being listed.
+func (n *Replica) rights(p machine.Peer) scope.Readers {
+	n.readers.mu.Lock()
+	defer n.readers.mu.Unlock()
+	return n.readers.of(p, n.epochs.epoch()).rights
+}
+
 // refuses returns why a peer may not have what it asks for: some keys, or with none everything.
 func (n *Replica) refuses(p machine.Peer, keys referral.Ranges) error {
 	may, err := n.mayReadNow(p)
 	if may || err != nil {
 		return err
 	}
-	if keys != nil && n.within(p) {
-		n.readers.mu.Lock()
-		rights := n.readers.of(p, n.epochs.epoch()).rights
-		n.readers.mu.Unlock()
-		some, every := false, true
-		keys(func(key, end []byte) bool {
-			some, every = true, len(key) > 0 && rights.Read(key, end)
-			return every
-		})
-		may = some && every
-	}
-	if !may {
+	rights := n.rights(p)
+	if keys == nil || !rights.Some() {
 		return scope.ErrNoReader
 	}
-	return nil
+	some, every := false, true
+	keys(func(key, end []byte) bool {
+		some, every = true, len(key) > 0 && rights.Read(key, end)
+		return every
+	})
+	if may, err = n.withinNow(p); err == nil && !(may && some && every) {
+		err = scope.ErrNoReader
+	}
+	return err
 }
 
-// excludes returns why a peer has no part in the scope: it may not read all of it, and is no author.
-func (n *Replica) excludes(p machine.Peer) error {
-	if n.within(p) && !n.epochs.epoch().Rights(keyOf(p)).None() {
-		return nil
+// excludes returns why a peer has no part in the scope: it may not read all of it, and is no author; nor may it read
+// some keys, if these count.
+func (n *Replica) excludes(p machine.Peer, someKeys bool) error {
+	if n.epochs.epoch().Rights(keyOf(p)).None() && !(someKeys && n.rights(p).Some()) {
+		return n.refuses(p, nil)
+	}
+	if may, err := n.withinNow(p); may || err != nil {
+		return err
 	}
 	return n.refuses(p, nil)
+}
+
+// welcome notes that the newest state lists a peer.
+func (n *Replica) welcome(p machine.Peer) {
+	n.readers.mu.Lock()
+	defer n.readers.mu.Unlock()
+	x := n.readers.of(p, n.epochs.epoch())
+	x.listed, x.looked = true, true
+	n.lookAgain()
 }
 
 // lookAgain starts the task that looks up which peers are listed, unless it runs. n.readers.mu is held.
@@ -192,6 +216,9 @@ func (n *Replica) lookThemUp(ctx context.Context) {
 			return
 		}
 		r.again = false
+		for id := range r.admitted { // order-free: likewise
+			r.of(n.called.of(id), n.epochs.epoch())
+		}
 		var peers []machine.Peer
 		for p := range r.known { // order-free: each is looked up on its own
 			if x := r.of(p, n.epochs.epoch()); len(x.rights.Lists()) > 0 {
@@ -262,8 +289,13 @@ func (n *Replica) listed(peers ...machine.Peer) (found map[machine.Peer]bool, er
 
 // admits tells the host to which peers it may give gossip and addresses.
 func (n *Node) admits(id peer.ID) bool {
-	if n.root == nil || !n.root.mayRead(n.called.of(id)) {
+	if n.root == nil {
 		return false
+	}
+	if p := n.called.of(id); !n.root.mayRead(p) { // it may not have been looked up
+		if may, err := n.root.mayReadNow(p); err != nil || !may {
+			return false
+		}
 	}
 	r := &n.root.readers
 	r.mu.Lock()

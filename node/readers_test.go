@@ -421,7 +421,10 @@ func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
 	policy.Authors = append(policy.Authors[:1], scope.Author{ // the anchors
 		Name: "app", Who: scope.OneKey, Key: outside.cfg.Identity.Public(), Verbs: []string{scope.VerbPut}, Prefixes: [][]byte{[]byte("/b/app/")},
 	})
-	c.decide(ctx, "", c.child("/b/", policy, 1, 2))
+	policy.Authors = append(policy.Authors, scope.Author{
+		Name: "part", Who: scope.OneKey, Key: c.nodes[2].cfg.Identity.Public(), Verbs: []string{scope.VerbRead}, Prefixes: [][]byte{[]byte("/b/app/")},
+	})
+	c.decide(ctx, "", c.child("/b/", policy, 1))
 	testwait.For(t, func() error {
 		_, err := inside.In("/b/")
 		return err
@@ -446,6 +449,12 @@ func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
 	}
 	if r, err := outside.Txn(ctx, putTxn("/b/secret", "w"), Once{}); err != nil || r.Code != scope.Failed {
 		t.Errorf("it writes elsewhere: %+v, %v", r, err)
+	}
+	if found, _, err := c.nodes[2].Range(ctx, []byte("/b/app/x"), nil, scope.Range{}, true); err != nil || len(found.Kvs) != 1 {
+		t.Errorf("a node that may read some keys reads %+v, %v", found.Kvs, err)
+	}
+	if _, _, err := c.nodes[2].Range(ctx, []byte("/b/secret"), nil, scope.Range{}, true); !errors.Is(err, scope.ErrNoReader) {
+		t.Errorf("it reads others: %v", err)
 	}
 	other := c.nodes[3] // in the network, and of no part in the scope
 	if _, err := other.Txn(ctx, putTxn("/b/app/x", "w"), Once{}); !errors.Is(err, scope.ErrNoReader) {

@@ -41,7 +41,7 @@ func (f *remoteScope) ask(ctx context.Context, ask referral.Question, check func
 	defer cancel()
 	f.use()
 	a, err := f.inquire(ctx, ask, check)
-	if errors.Is(err, referral.ErrMute) && ctx.Err() == nil && f.catchUp(ctx) { // it may have another government
+	if (errors.Is(err, referral.ErrMute) || errors.Is(err, scope.ErrNoReader)) && ctx.Err() == nil && f.catchUp(ctx) { // it may have another government
 		return f.inquire(ctx, ask, check)
 	}
 	return a, err

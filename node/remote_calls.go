@@ -274,6 +274,9 @@ func (f *remoteScope) attempt(ctx context.Context, m scope.Mutation, reserve int
 	id := b.Mutations()[0].ID
 	begin := time.Now()
 	a, err := f.ask(ctx, referral.Question{Kind: referral.AskSubmit, Body: b.Raw()}, nil)
+	if errors.Is(err, scope.ErrNoReader) { // all refused it
+		return r, err
+	}
 	if err != nil {
 		return r, f.undecided(err, &b.Mutations()[0].Mutation)
 	}
@@ -281,9 +284,6 @@ func (f *remoteScope) attempt(ctx context.Context, m scope.Mutation, reserve int
 	case a.Failure == new(machine.ExpiredError).Error():
 		return r, &machine.ExpiredError{Time: f.time()}
 	case a.Failure != "":
-		if err := scope.Failure(a.Failure); errors.Is(err, scope.ErrNoReader) {
-			return r, err
-		}
 		return r, fmt.Errorf("%w: %s", machine.ErrNotTaken, a.Failure)
 	}
 	f.of.root.measured.commits.since(begin)

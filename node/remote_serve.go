@@ -48,18 +48,21 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 	if err == nil {
 		err = n.refusesInquiry(p, &q)
 	}
-	if errors.Is(err, scope.ErrNoReader) { // it learns nothing else, not even the epoch
+	_, seated := e.Roster.Seat(key.Public().ID())
+	switch {
+	case errors.Is(err, scope.ErrNoReader): // it learns nothing else, not even the epoch
 		n.measured.unread.Add(1)
+		if !seated { // what this node knows of readers may be old
+			return canon.Encode(referral.Unseated(0)), nil
+		}
 		return canon.Encode(referral.Refused()), nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
+	case !seated: // the asker knows an epoch in which it had a seat
+		return canon.Encode(referral.Unseated(e.Number)), nil
 	}
 	a := referral.Answer{Epoch: e.Number}
 	defer func() { refund(n.budgets.Given(p), a.Paid-len(a.Body)) }()
-	if _, seated := e.Roster.Seat(key.Public().ID()); !seated { // the asker knows an epoch in which it had a seat
-		return canon.Encode(referral.Unseated(e.Number)), nil
-	}
 	if err := n.answerForeign(ctx, p, &q, &a); err != nil {
 		if a.Failure = scope.FailureIn(err); a.Failure == "" {
 			return nil, err
@@ -147,7 +150,7 @@ func readInquiry(ask *referral.Question) (q inquiry, err error) {
 // refusesInquiry returns why a peer may not ask that, and ErrUnasked for keys that are not below the scope's prefix.
 func (n *Replica) refusesInquiry(p machine.Peer, q *inquiry) error {
 	if q.about == nil {
-		return n.excludes(p)
+		return n.excludes(p, false)
 	}
 	if err := n.refuses(p, q.about); err != nil {
 		return err

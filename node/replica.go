@@ -61,6 +61,7 @@ type Replica struct {
 	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
 	renewals      renewals
 	following     atomic.Bool                      // followLeases runs
+	knocked       atomic.Bool                      // the quorum is asked for an invite that is not here
 	ordered       atomic.Pointer[scope.Revocation] // the newest order of the scope above
 	readers       readers
 
@@ -182,6 +183,10 @@ func (n *Replica) frame(from peer.ID, f []byte) {
 	}
 	p := n.called.of(from)
 	count(&n.measured.received, f)
+	if c := machine.FrameClassOf(f); c.Is(machine.ClassQuestion) && !c.Is(machine.ClassContent) && !n.mayRead(p) { // it gets no answer
+		n.measured.unread.Add(1)
+		return
+	}
 	if n.budgets.Unasked(p, f) {
 		n.note(machine.Dropped{From: p, Class: refusal.Unasked, Why: "blocks that were not asked for"})
 		n.host.Blame(from)

@@ -59,6 +59,13 @@ func TestGossipDoesNotWaitForAdmission(t *testing.T) {
 	if h.host.ConnManager().GetTagInfo(stranger.ID()).Tags[admittedTag] == 0 {
 		t.Error("a peer that is admitted goes like any other where room is short")
 	}
+	r := h.peers.find(stranger.ID())
+	open.Store(false)
+	if h.Disconnect(stranger.ID()); r.admitted.Load() { // another connection may outlive this one
+		t.Error("a peer that is disconnected stays admitted")
+	}
+	open.Store(true)
+	testwait.Until(t, "it comes again", func() bool { return slices.Contains(h.Hears("t"), stranger.ID()) })
 	if !slices.Contains(h.Hears("t"), stranger.ID()) {
 		t.Error("a peer that is admitted is not among those that hear gossip")
 	}

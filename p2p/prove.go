@@ -168,6 +168,9 @@ func (h *Host) takeProof(s network.Stream) error {
 
 // Disconnect closes the connections of a peer. It may connect again.
 func (h *Host) Disconnect(id peer.ID) {
+	if r := h.peers.find(id); r != nil {
+		r.admitted.Store(false) // its next connection may overlap this one
+	}
 	h.spawn(func() { _ = h.host.Network().ClosePeer(id) })
 }
 

@@ -49,6 +49,9 @@ func (e *Epoch) Readers(peer aweigh.Hash) (r Readers) {
 // All reports whether the peer may read every key of the scope without being listed.
 func (r Readers) All() bool { return r.all }
 
+// Some reports whether the peer may read some keys of the scope without being listed.
+func (r Readers) Some() bool { return len(r.entries) > 0 }
+
 // Lists are where the policy lists more peers that may read every key.
 func (r Readers) Lists() [][]byte { return r.lists }
 

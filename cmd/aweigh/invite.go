@@ -176,7 +176,7 @@ func (a *app) inviteRevoke() *cobra.Command {
 				invites = append(invites, kv.Key)
 			}
 		}
-		deleted, waits, err := s.deleteKeys(ctx, &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}, invites)
+		r, waits, err := s.deleteKeys(ctx, &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}, invites)
 		if err != nil {
 			return err
 		}
@@ -203,13 +203,18 @@ func (a *app) inviteRevoke() *cobra.Command {
 		if waits = errors.Join(waits, waitsToo); waits != nil {
 			return waits
 		}
-		return s.Printer.Delete(&aweighv1.DeleteResponse{Deleted: deleted + more})
+		if more.Header != nil {
+			r.Header = more.Header
+		}
+		r.Deleted += more.Deleted
+		return s.Printer.Delete(r)
 	})
 }
 
 // deleteKeys deletes keys in as few transactions as may be. It goes on after those that wait for approval, and returns
 // the errors that say so.
-func (s *session) deleteKeys(ctx context.Context, o *aweighv1.Once, keys [][]byte) (deleted int64, waits, err error) {
+func (s *session) deleteKeys(ctx context.Context, o *aweighv1.Once, keys [][]byte) (all *aweighv1.DeleteResponse, waits, err error) {
+	all = new(aweighv1.DeleteResponse)
 	for some := range slices.Chunk(keys, 64) { // a transaction takes a bounded number of operations
 		req := &aweighv1.TxnRequest{Once: &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}}
 		if len(keys) <= 64 {
@@ -224,11 +229,12 @@ func (s *session) deleteKeys(ctx context.Context, o *aweighv1.Once, keys [][]byt
 			continue
 		}
 		if err != nil {
-			return deleted, waits, err
+			return nil, waits, err
 		}
+		all.Header = r.Header
 		for _, x := range r.Responses {
-			deleted += x.GetDelete().GetDeleted()
+			all.Deleted += x.GetDelete().GetDeleted()
 		}
 	}
-	return deleted, waits, nil
+	return all, waits, nil
 }

@@ -12,6 +12,9 @@ import (
 // ErrMute means that too few anchors of a scope answered, or that too few gave the same answer.
 var ErrMute = errors.New("node: too few anchors of a scope that this node does not hold answered alike in time; it may lack a quorum")
 
+// errRefused is why a refusal does not count as an answer.
+var errRefused = errors.New("it does not let this node read, as far as it knows")
+
 // HedgeAfter is how long an anchor has to answer before one more anchor is asked.
 const HedgeAfter = 150 * time.Millisecond
 
@@ -38,6 +41,8 @@ type Inquiry struct {
 	asked, out int    // how many of order were asked, and how many of those have not answered
 	most       int    // how many of order may be asked by now
 	heard      uint64 // weight of the anchors that answered
+	refusing   uint64 // weight of those that refused the question
+	refusals   int    // and how many
 	responses
 	last error // why the last answer that did not count did not
 	bad  error // why no answer proved itself, or the scope's reason to refuse
@@ -77,7 +82,7 @@ func (f *Scope) Inquire(ask Question, now aweigh.Instant) *Inquiry {
 func (q *Inquiry) begin() {
 	q.round++
 	q.epoch, q.order = q.of.epoch, q.of.order()
-	q.asked, q.out, q.heard = 0, 0, 0
+	q.asked, q.out, q.heard, q.refusing, q.refusals = 0, 0, 0, 0, 0
 	q.responses.begin(q.epoch)
 	weight := uint64(0)
 	for q.most = 0; q.most < len(q.order) && weight <= q.all.budget; q.most++ {
@@ -118,6 +123,11 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 		return
 	}
 	q.out--
+	if err == nil && a.refused() {
+		err = errRefused
+		q.refusing += q.weight(x.Anchor)
+		q.refusals++
+	}
 	switch {
 	case err != nil:
 		if !errors.Is(err, ErrOutrun) {
@@ -125,6 +135,10 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 		}
 		if q.ask.Proves() && errors.Is(err, scope.ErrProof) && q.bad == nil {
 			q.bad = err
+		}
+		if q.refusing >= q.all.weights.Total()-q.all.budget && q.ask.Kind != AskSubmit {
+			q.conclude(scope.ErrNoReader) // the others cannot answer
+			return
 		}
 		q.more()
 	case q.takes(x.Anchor, a):
@@ -152,7 +166,12 @@ func (q *Inquiry) Renew() {
 
 // exhausted ends the inquiry if all anchors were asked and none has yet to answer.
 func (q *Inquiry) exhausted() {
-	if q.out == 0 && q.asked == len(q.order) {
+	if q.out > 0 || q.asked < len(q.order) {
+		return
+	}
+	if q.refusals == len(q.order) { // none took it
+		q.conclude(scope.ErrNoReader)
+	} else {
 		q.conclude(fmt.Errorf("%w: scope %q: %w", ErrMute, q.of.genesis.Prefix(), q.last))
 	}
 }

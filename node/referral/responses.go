@@ -31,7 +31,7 @@ func (d *responses) begin(e *scope.Epoch) {
 func (d *responses) hear(ask *Question, by *scope.Anchor, a Answer) bool {
 	behind := ask.At == 0 && a.Revision < d.least || d.pinned && scope.Failure(a.Failure) == scope.ErrFutureRevision ||
 		ask.Pins() && ask.At > 0 && a.Failure == "" && a.Revision != ask.At // honest anchors answer as of that one
-	if behind && !a.refused() && ask.Kind != AskSubmit {
+	if behind && ask.Kind != AskSubmit {
 		return false
 	}
 	d.take(d.all, by, a)
