@@ -357,7 +357,16 @@ func (n *Replica) unread(cause error) error {
 	n.measured.unanswered.Add(1)
 	r := n.reach(n.statusWithin(graceAfterDeadline))
 	why := "the network is slow or busy"
-	if r.Weight < r.Reads {
+	refusing := 0
+	for _, says := range r.Says { // order-free: a count
+		if says.State == AnchorRefuses {
+			refusing++
+		}
+	}
+	switch {
+	case r.Weight < r.Reads && refusing > 0:
+		why = fmt.Sprintf("%d anchors do not let this node read: it needs an invite (\"aweigh invite\" at a node that may read, and \"aweigh join INVITE --data-dir DIR\" here)", refusing)
+	case r.Weight < r.Reads:
 		why = fmt.Sprintf("no quorum: anchors of weight %d are reachable, answers of %d are needed", r.Weight, r.Reads)
 	}
 	return &unreadError{why, cause}

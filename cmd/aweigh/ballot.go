@@ -60,6 +60,9 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 			return err
 		}
 		r, err := s.Client.Vote(limited, m.Motion.Id, word, *comment)
+		if err != nil && m.Motion.StepUp {
+			return fmt.Errorf("%w. A step-up asks no anchors. These may vote, with --key FILE: %s", err, strings.Join(votersOf(m), ", "))
+		}
 		if err != nil {
 			return err
 		}
@@ -82,6 +85,14 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 	})
 }
 
+// votersOf returns who may vote on a motion, in words.
+func votersOf(m *aweighv1.MotionResponse) (names []string) {
+	for _, v := range m.Motion.Voters {
+		names = append(names, fmt.Sprintf("%s (%x)", show.Line(v.Name), v.Id[:min(4, len(v.Id))]))
+	}
+	return names
+}
+
 // voteWith signs a ballot with a voter's key, and hands it in at the node that answers.
 func (a *app) voteWith(ctx context.Context, s *session, m *aweighv1.MotionResponse, choice votes.Choice, comment, file, passphraseFile string) error {
 	if len(m.Header.GetNetwork()) != len(aweigh.Hash{}) || len(m.Motion.Scope) != len(aweigh.Hash{}) || len(m.Motion.Id) != len(aweigh.Hash{}) {
@@ -95,16 +106,14 @@ func (a *app) voteWith(ctx context.Context, s *session, m *aweighv1.MotionRespon
 		return err
 	}
 	id := key.Public().ID()
-	var names []string
 	var voter *aweighv1.Voter
 	for _, v := range m.Motion.Voters {
-		names = append(names, fmt.Sprintf("%s (%x)", show.Line(v.Name), v.Id[:min(4, len(v.Id))]))
 		if bytes.Equal(v.Id, id[:]) {
 			voter = v
 		}
 	}
 	if voter == nil {
-		return fmt.Errorf("%w: key %s may not vote on this motion. These may: %s", errUsage, id.Short(), strings.Join(names, ", "))
+		return fmt.Errorf("%w: key %s may not vote on this motion. These may: %s", errUsage, id.Short(), strings.Join(votersOf(m), ", "))
 	}
 	for _, b := range voter.Ballots {
 		if b.Choice == choice.Other().String() {
