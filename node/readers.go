@@ -192,11 +192,11 @@ func (n *Replica) lookAgain() {
 	}
 }
 
-// relist looks the remembered peers up again.
-func (n *Replica) relist() {
+// relist looks the remembered peers up again, and in another epoch also those that were anchors.
+func (n *Replica) relist(epoch bool) {
 	n.readers.mu.Lock()
 	defer n.readers.mu.Unlock()
-	if len(n.readers.known) > 0 || len(n.readers.admitted) > 0 {
+	if len(n.readers.known) > 0 || epoch && len(n.readers.admitted) > 0 {
 		n.lookAgain()
 	}
 }
@@ -217,7 +217,9 @@ func (n *Replica) lookThemUp(ctx context.Context) {
 		}
 		r.again = false
 		for id := range r.admitted { // order-free: likewise
-			r.of(n.called.of(id), n.epochs.epoch())
+			if p := n.called.of(id); !n.member(p) {
+				r.of(p, n.epochs.epoch())
+			}
 		}
 		var peers []machine.Peer
 		for p := range r.known { // order-free: each is looked up on its own
@@ -243,7 +245,10 @@ func (n *Replica) lookThemUp(ctx context.Context) {
 		} else {
 			for id := range r.admitted { // order-free: each is judged on its own
 				p := n.called.of(id)
-				if x := r.of(p, n.epochs.epoch()); !x.rights.All() && !x.listed && (x.looked || len(x.rights.Lists()) == 0) && !n.member(p) {
+				if n.member(p) {
+					continue
+				}
+				if x := r.of(p, n.epochs.epoch()); !x.rights.All() && !x.listed && (x.looked || len(x.rights.Lists()) == 0) {
 					revoked = append(revoked, id)
 					delete(r.admitted, id)
 				}

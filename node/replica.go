@@ -144,7 +144,7 @@ func (n *Replica) reseat(note machine.EpochBegan) {
 	n.measured.reseat(note.Epoch)
 	n.budgets.Reseat()
 	n.of.meetMembers(n)
-	n.relist()
+	n.relist(true)
 	if o := n.ordered.Load(); o != nil && note.Epoch.Number == n.runner.machine.Head().Governed {
 		n.log.Warn("others govern this scope now, as the scope above has ordered", "anchors", namesOf(r.Anchors))
 	}
@@ -310,7 +310,7 @@ func (n *Replica) note(note machine.Note) {
 		n.measured.mutations.Add(uint64(note.Mutations))
 		n.measured.inScope.Add(uint64(note.Mutations))
 		n.of.sharing.Final(n.id, note.Mutations)
-		n.relist()
+		n.relist(false)
 		n.shelve(note.Height)
 		n.views.expire()
 		n.mu.Lock()
@@ -328,7 +328,7 @@ func (n *Replica) note(note machine.Note) {
 		n.of.hasChanged()
 		n.snapshots.clear() // of the state that was replaced
 		n.views.expire()
-		n.relist()
+		n.relist(true)
 		n.log.Info("caught up by snapshot", "height", note.Height)
 		n.of.grow(n)
 	case machine.EpochBegan:
