@@ -111,6 +111,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	if n.root, err = newReplica(n, cfg.Genesis); err == nil {
+		n.nonMembers.SetReaders(n.root.named)
 		n.add(n.root)
 		if cfg.Follow != nil {
 			err = n.findSeats(n.root.id)

@@ -292,6 +292,15 @@ func (n *Replica) listed(peers ...machine.Peer) (found map[machine.Peer]bool, er
 	return found, nil
 }
 
+// named reports whether a peer may read the scope because the policy names or lists it, as far as this node remembers.
+func (n *Replica) named(p machine.Peer) bool {
+	n.readers.mu.Lock()
+	defer n.readers.mu.Unlock()
+	e := n.epochs.epoch()
+	x := n.readers.of(p, e)
+	return x.listed || x.rights.All() && !e.Policy.Open()
+}
+
 // admits tells the host to which peers it may give gossip and addresses.
 func (n *Node) admits(id peer.ID) bool {
 	if n.root == nil {

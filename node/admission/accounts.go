@@ -27,6 +27,10 @@ const (
 	nearWork     = 40_000  // per second, of a peer that is an anchor in another scope and follows this one; likewise
 	allStrangers = 25_000  // per second, of all peers that are no anchors together; bursts of a second
 
+	// allReaders is what peers that the policy names as readers, or lists, may spend together, per second; bursts of a
+	// second. They follow, and a stranger must not slow them down.
+	allReaders = 100_000
+
 	// allNeighbours is what anchors of other scopes may spend together in the scopes where they are no anchors, per
 	// second; bursts of a second. They follow those scopes, and pass on what their clients write there.
 	allNeighbours = 100_000
@@ -190,7 +194,7 @@ func (a *Accounts) Wait(p machine.Peer, f []byte) time.Duration {
 	case anchor:
 		d = reserve(lim, now, work)
 	case a.nonMembers.home(p) == nil:
-		d = max(reserve(lim, now, work), reserve(a.nonMembers.limiter, now, work))
+		d = max(reserve(lim, now, work), reserve(a.nonMembers.shared(p), now, work))
 	case !lim.AllowN(now, min(work, lim.Burst())) || !a.nonMembers.neighbours.AllowN(now, min(work, a.nonMembers.neighbours.Burst())):
 		return time.Second
 	}
@@ -259,7 +263,7 @@ func (a *Accounts) WaitIgnored(p machine.Peer, f []byte) time.Duration {
 	if home := a.nonMembers.home(p); home != nil {
 		return reserve(home.of(p).votes, now, work)
 	}
-	return max(reserve(x.work, now, work), reserve(a.nonMembers.limiter, now, work))
+	return max(reserve(x.work, now, work), reserve(a.nonMembers.shared(p), now, work))
 }
 
 // AllowGossip is Wait for gossip, whose receivers must not wait: false refuses. The peer that passes a bundle on need

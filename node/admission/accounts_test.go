@@ -206,3 +206,23 @@ func TestAnswersAreExpectedOnce(t *testing.T) {
 		t.Error("a peer that was not asked for final blocks gives them, or may not give another one")
 	}
 }
+
+// TestStrangersSlowNoReadersDown: what strangers spend is not missing to peers that the policy names or lists.
+func TestStrangersSlowNoReadersDown(t *testing.T) {
+	s := NewNonMembers()
+	s.SetReaders(func(p machine.Peer) bool { return p == "reader" })
+	a, f := NewAccounts(anchors{}, s), []byte{machine.TagCatchUp}
+	slow := time.Duration(0)
+	for range 1000 {
+		for _, p := range []machine.Peer{"x", "y", "z"} {
+			slow = max(slow, a.Wait(p, f))
+			a.WaitIgnored(p, f)
+		}
+	}
+	if d := a.Wait("reader", f); slow == 0 || d > 0 {
+		t.Errorf("strangers wait %v, and a reader %v", slow, d)
+	}
+	if a.Shared("reader") == a.Shared("x") {
+		t.Error("a reader pays where strangers pay")
+	}
+}

@@ -9,23 +9,28 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 )
 
-// NonMembers is the budget that all peers that are no anchors share, in all scopes of a node. Safe for concurrent use.
+// NonMembers are the budgets that peers that are no anchors share, in all scopes of a node. Safe for concurrent use.
 type NonMembers struct {
 	limiter    *rate.Limiter
 	neighbours *rate.Limiter                              // of peers that are anchors in another scope
+	readers    *rate.Limiter                              // of peers that may read, and not because all may
+	reads      atomic.Pointer[func(machine.Peer) bool]    // whether a peer is one of these
 	homes      atomic.Pointer[map[machine.Peer]*Accounts] // per anchor: those of a scope where it is one
 	turn       sync.Mutex                                 // held while a frame of theirs is verified: one at a time
 }
 
 // NewNonMembers returns the budget, unspent.
 func NewNonMembers() *NonMembers {
-	s := &NonMembers{limiter: rate.NewLimiter(allStrangers, allStrangers), neighbours: rate.NewLimiter(allNeighbours, allNeighbours)}
+	s := &NonMembers{limiter: rate.NewLimiter(allStrangers, allStrangers), neighbours: rate.NewLimiter(allNeighbours, allNeighbours), readers: rate.NewLimiter(allReaders, allReaders)}
 	s.homes.Store(new(map[machine.Peer]*Accounts))
 	return s
 }
 
 // SetHomes publishes the peers that are anchors, each with the accounts of a scope where it is one.
 func (s *NonMembers) SetHomes(homes map[machine.Peer]*Accounts) { s.homes.Store(&homes) }
+
+// SetReaders makes known which peers may read, and not because all may. It is called for each of their frames.
+func (s *NonMembers) SetReaders(reads func(machine.Peer) bool) { s.reads.Store(&reads) }
 
 // home returns the accounts of a scope where a peer is an anchor, nil if it is none anywhere.
 func (s *NonMembers) home(p machine.Peer) *Accounts { return (*s.homes.Load())[p] }
@@ -34,6 +39,9 @@ func (s *NonMembers) home(p machine.Peer) *Accounts { return (*s.homes.Load())[p
 func (s *NonMembers) shared(p machine.Peer) *rate.Limiter {
 	if s.home(p) != nil {
 		return s.neighbours
+	}
+	if reads := s.reads.Load(); reads != nil && (*reads)(p) {
+		return s.readers
 	}
 	return s.limiter
 }
