@@ -244,7 +244,7 @@ func (s *service) withdrawable(m *node.Motion) (err error) {
 		if who == "" {
 			who = "the node " + m.Mutation.Author.Short()
 		}
-		err = fmt.Errorf("api: only %s, through which it was proposed, can withdraw it; ask there, with --api", who)
+		err = fmt.Errorf("api: only %s, through which it was proposed, can withdraw it; ask there, with --api; if it is a key, sign with --as", who)
 	default:
 		return nil
 	}

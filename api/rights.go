@@ -36,7 +36,7 @@ type right struct {
 var rights = map[string]right{
 	aweighv1connect.NodePutProcedure:     {may: ofTxn(putTxn), local: never},
 	aweighv1connect.NodeDeleteProcedure:  {may: ofTxn(deleteTxn), local: never},
-	aweighv1connect.NodeTxnProcedure:     {may: ofTxn(wholeTxn), local: never},
+	aweighv1connect.NodeTxnProcedure:     {may: ofTxn(TxnOf), local: never},
 	aweighv1connect.NodeRangeProcedure:   {may: reading[*aweighv1.RangeRequest], local: serializable, reads: true},
 	aweighv1connect.NodeSubmitProcedure:  {may: submitting, local: never},
 	aweighv1connect.NodeCompactProcedure: {may: ruling, local: never},
@@ -135,11 +135,6 @@ func single(op scope.Op) scope.Txn { return scope.Txn{Success: []scope.Op{op}} }
 func putTxn(m *aweighv1.PutRequest) (scope.Txn, error) { return single(putOf(m)), nil }
 
 func deleteTxn(m *aweighv1.DeleteRequest) (scope.Txn, error) { return single(deleteOf(m)), nil }
-
-func wholeTxn(m *aweighv1.TxnRequest) (scope.Txn, error) {
-	most := scope.MostLimits()
-	return txnOf(m, &most, 0)
-}
 
 // ofTxn is for requests that are transactions.
 func ofTxn[M any](as func(M) (scope.Txn, error)) func(context.Context, *auth.Guard, *auth.Rights, any) error {

@@ -56,6 +56,15 @@ func (a *Author) Txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (*aw
 	return outcome(h, o, len(ops))
 }
 
+// Withdraw ends an open motion that the author proposed.
+func (a *Author) Withdraw(ctx context.Context, motion votes.MotionID, once *aweighv1.Once) error {
+	h, o, err := a.submit(ctx, scope.Withdraw, canon.Encode(scope.Withdrawal{Motion: motion}), &once)
+	if err == nil {
+		_, err = outcome(h, o, 0)
+	}
+	return err
+}
+
 // Name changes which keys name an object, as Client.Name.
 func (a *Author) Name(ctx context.Context, n scope.Naming, once *aweighv1.Once) (*aweighv1.NameResponse, error) {
 	h, o, err := a.submit(ctx, scope.Name, canon.Encode(n), &once)

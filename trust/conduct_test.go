@@ -224,7 +224,8 @@ func TestWhitewashingIsBounded(t *testing.T) {
 			part := rapid.Uint32Range(0, 64).Draw(t, "ballots")
 			l = l.Apply(p, took(named(0), part, e), took(ann, part, e))
 			a, b := standing(t, l, named(0)).Score, standing(t, l, ann).Score
-			if ahead := max(p.Initial, old) - old; b > a+ahead {
+			// Two losses round down, so the greater of two scores can fall by one more than the other.
+			if ahead := max(p.Initial, old) - old; b > a+ahead+1 {
 				t.Fatalf("epoch %d: %d under the new name, %d under the old", e, b, a)
 			}
 		}

@@ -96,11 +96,28 @@ func (by *signedBy) open(ctx context.Context) (key votes.PrivateKey, held *token
 
 // txn executes a transaction. All its keys belong to the scope of the first.
 func (by *signedBy) txn(ctx context.Context, s *session, t scope.Txn, once *aweighv1.Once) (*aweighv1.TxnResponse, error) {
-	a, _, err := by.author(ctx, s, t.Success[0].Key)
+	var first []byte
+	t.Ranges(func(key, _ []byte) bool {
+		first = key
+		return false
+	})
+	a, _, err := by.author(ctx, s, first)
 	if err != nil {
 		return nil, err
 	}
 	return a.Txn(ctx, t, once)
+}
+
+// withdraw ends a motion about keys, as Client.Withdraw.
+func (by *signedBy) withdraw(ctx context.Context, s *session, m *aweighv1.Motion, once *aweighv1.Once) error {
+	if len(m.Changes) == 0 || len(m.Id) != len(votes.MotionID{}) {
+		return fmt.Errorf("%w: motion %x changes no keys, so no author proposed it", errUsage, m.Id)
+	}
+	a, _, err := by.author(ctx, s, m.Changes[0].Key)
+	if err != nil {
+		return err
+	}
+	return a.Withdraw(ctx, votes.MotionID(m.Id), once)
 }
 
 // name changes names, as Client.Name.

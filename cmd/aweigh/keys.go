@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
-	"github.com/aweigh/aweigh/internal/txntext"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -354,52 +352,6 @@ func (a *app) more(r *aweighv1.RangeResponse, f show.Format) {
 	if r.More && f != show.JSON {
 		fmt.Fprintf(a.err, "aweigh: the first %d of %d keys; there are more, see --limit\n", len(r.Kvs), r.Count)
 	}
-}
-
-func (a *app) txn() *cobra.Command {
-	c := &cobra.Command{
-		Use: "txn [FILE]", Short: "Compare and change several keys, all or none", Args: cobra.MaximumNArgs(1),
-		Long: "Reads a transaction from FILE, or from standard input, and waits until it is final.\n\n" + txntext.Help +
-			"\nThe exit code is 4 if the conditions did not hold and there is no \"else\".",
-		Example: "  aweigh txn <<END\n  if\n    version /leader = 0\n  then\n    put /leader me\n  else\n    get /leader\n  END",
-	}
-	once := onceFlags(c)
-	wait := waitFlag(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		in := a.in
-		if len(args) > 0 && args[0] != "-" {
-			f, err := os.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			in = f
-		}
-		req, err := txntext.Parse(in)
-		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
-		}
-		if len(req.Compare)+len(req.Success)+len(req.Failure) == 0 {
-			return fmt.Errorf("%w: the transaction is empty", errUsage)
-		}
-		if req.Once, err = once(); err != nil {
-			return err
-		}
-		ctx, cancel := s.limited(ctx)
-		defer cancel()
-		resp, err := s.Client.Txn(ctx, req)
-		if err != nil {
-			return a.pended(ctx, s, duplicate(req, err), wait())
-		}
-		otherwise := len(req.Failure) > 0
-		if err := s.Printer.Txn(resp, otherwise); err != nil {
-			return err
-		}
-		if !resp.Succeeded && !otherwise {
-			return fmt.Errorf("%w: the conditions of \"if\" did not hold in block %d, and there is no \"else\"", client.ErrCondition, resp.Header.GetHeight())
-		}
-		return nil
-	})
 }
 
 func (a *app) compact() *cobra.Command {

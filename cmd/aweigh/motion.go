@@ -332,10 +332,11 @@ func (a *app) motionExport() *cobra.Command {
 
 func (a *app) motionWithdraw() *cobra.Command {
 	c := &cobra.Command{
-		Use: "withdraw MOTION", Short: "End a motion that was proposed through this node", Args: cobra.ExactArgs(1),
+		Use: "withdraw MOTION", Short: "End a motion that this node, or a key, proposed", Args: cobra.ExactArgs(1),
 		Long: "Ends a motion without a decision. Only its author can: the node through which the\n" +
-			"write came.",
+			"write came, or the key that signed it (--as).",
 	}
+	as := a.asFlags(c)
 	once := onceFlags(c)
 	return a.askingOfMotions(c, func(ctx context.Context, s *session, args []string) error {
 		o, err := once()
@@ -348,7 +349,12 @@ func (a *app) motionWithdraw() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := s.Client.Withdraw(ctx, r.Motion.Id, o); err != nil {
+		if as.given() {
+			err = as.withdraw(ctx, s, r.Motion, o)
+		} else {
+			_, err = s.Client.Withdraw(ctx, r.Motion.Id, o)
+		}
+		if err != nil {
 			return err
 		}
 		if r, err = s.Client.Motion(ctx, r.Motion.Id); err != nil {
