@@ -144,6 +144,7 @@ func followersWaitForNobodyElse(t *testing.T) {
 	if most := announcesAtOnce/announcesRarely + 1 + int(time.Since(begin).Seconds()*announcesASecond/announcesRarely/4); told == 0 || told > most {
 		t.Errorf("%d were told that only anchors hear, at most %d need be", told, most)
 	}
+	synctest.Wait() // nothing is on its way to one that was told nothing
 	at := slices.IndexFunc(busy, func(h *gossiped) bool { _, n := h.last(); return n == 0 })
 	busy[at].closed = false
 	a.Put(busy[at], Announced{[]byte("at once"), 0, height})
