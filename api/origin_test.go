@@ -42,7 +42,8 @@ func TestWebPagesOfOthersAreKeptOut(t *testing.T) {
 				refused++
 			}
 		}
-		h := fenced(fence.Hostname(c.listen), count, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
+		answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
+		h := fenced(fence.Hostname(c.listen), (&authn.Row{Count: count}).Fenced, answers)
 		r := httptest.NewRequest("POST", "/aweigh.v1.Node/Put", nil)
 		r.Host = c.host
 		if c.origin != "" {

@@ -92,8 +92,8 @@ func serverOf(l net.Listener, own string, service *service, cfg Config) *Server 
 	who := newCallers(*cfg.Callers, cfg.Admins, cfg.Requests)
 	shared := new(limits)
 	up := newUpgrades(maxUpgrades)
-	h := shared.limited(fenced(own, cfg.Callers.Count, routes(service, cfg.Metrics)))
-	s := newServer(l, who.before(up.before(fenced(own, cfg.Callers.Count, up), h)), cfg.Log)
+	h := shared.limited(fenced(own, cfg.Callers.Fenced, routes(service, cfg.Metrics)))
+	s := newServer(l, who.before(up.before(fenced(own, cfg.Callers.Fenced, up), h)), cfg.Log)
 	up.addr, s.upgrades, s.calls, s.limits = l.Addr(), up, newCalls(service, shared, who), shared
 	return s
 }

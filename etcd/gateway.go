@@ -23,7 +23,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
-	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/fence"
 )
 
@@ -192,31 +191,22 @@ func (t *taken) untimed() { _ = t.control.SetWriteDeadline(time.Time{}) }
 func (t *taken) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // fenced keeps web pages of other hosts out. Under TLS a name that was rebound does not pass, as the certificate
-// names another; else the request must name a loopback address, the one listened on, or one announced. count counts what is
-// refused, unless it is nil.
-func fenced(listen string, announced []string, secure bool, count func(authn.Kind, authn.Reason), h http.Handler) http.Handler {
+// names another; else the request must name a loopback address, the one listened on, or one announced.
+func fenced(cfg *Config, h http.Handler) http.Handler {
+	f := fence.Fence{
+		Port: "port", Hosts: "loopback addresses, to the host of --etcd-listen and to those of --etcd-announce",
+		Refused: cfg.Callers.Fenced,
+	}
+	if cfg.TLS != nil {
+		return f.Around(h)
+	}
 	names := map[string]bool{}
-	for _, text := range announced {
+	for _, text := range cfg.Announce {
 		if u, err := url.Parse(text); err == nil {
 			names[fence.Hostname(u.Host)] = true
 		}
 	}
-	own := fence.Hostname(listen)
-	refuse := func(w http.ResponseWriter, why authn.Reason, text string) {
-		if count != nil {
-			count(authn.None, why)
-		}
-		http.Error(w, text, http.StatusForbidden)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := fence.Hostname(r.Host)
-		switch {
-		case !secure && !fence.Known(host, own) && !names[host]:
-			refuse(w, authn.Host, "aweigh: this port answers to loopback addresses, to the host of --etcd-listen and to those of --etcd-announce, not to the Host of this request")
-		case fence.Foreign(r):
-			refuse(w, authn.Origin, "aweigh: this port answers no web pages of other hosts, and the Origin of this request is one")
-		default:
-			h.ServeHTTP(w, r)
-		}
-	})
+	own := fence.Hostname(cfg.Listen)
+	f.Knows = func(host string) bool { return fence.Known(host, own) || names[host] }
+	return f.Around(h)
 }

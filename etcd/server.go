@@ -221,7 +221,7 @@ func (s *Server) serveHTTP(ctx context.Context, cfg *Config) (err error) {
 	mux := s.service.probes(cfg.Metrics)
 	mux.Handle("/v3/", s.service.arrived(translator))
 	s.http = &http.Server{
-		Handler: fenced(cfg.Listen, cfg.Announce, cfg.TLS != nil, cfg.Callers.Count, mux), MaxHeaderBytes: httpHeader, ReadHeaderTimeout: greeting, IdleTimeout: httpIdle,
+		Handler: fenced(cfg, mux), MaxHeaderBytes: httpHeader, ReadHeaderTimeout: greeting, IdleTimeout: httpIdle,
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	return nil

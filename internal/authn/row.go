@@ -65,3 +65,15 @@ func (row *Row) decide(ctx context.Context, r *Request) (Identity, *Refusal) {
 	return Identity{}, &Refusal{None, Missing, "this port requires a credential: " +
 		"send a token or a client certificate, or use the node's Unix socket"}
 }
+
+// Fenced counts a request that a fence.Fence refuses, whatever its credential: one of a web page of another host, or one
+// to a host that the port does not answer to.
+func (row *Row) Fenced(page bool) {
+	why := Host
+	if page {
+		why = Origin
+	}
+	if row.Count != nil {
+		row.Count(None, why)
+	}
+}

@@ -45,3 +45,29 @@ func Hostname(address string) string {
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
+
+// Fence is what keeps web pages of other hosts from a port.
+type Fence struct {
+	Port    string                 // what it is called in refusals
+	Hosts   string                 // to which it answers, in words
+	Knows   func(host string) bool // whether it does; nil: to all, as under TLS the certificate names others
+	Refused func(page bool)        // hears of each refusal: of a page of another host, or of a host
+}
+
+// Around refuses what the fence keeps out, and hands on all else.
+func (f Fence) Around(h http.Handler) http.Handler {
+	refuse := func(w http.ResponseWriter, page bool, text string) {
+		f.Refused(page)
+		http.Error(w, "aweigh: this "+f.Port+" answers "+text, http.StatusForbidden)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case f.Knows != nil && !f.Knows(Hostname(r.Host)):
+			refuse(w, false, "to "+f.Hosts+", not to the Host of this request")
+		case Foreign(r):
+			refuse(w, true, "no web pages of other hosts, and the Origin of this request is one")
+		default:
+			h.ServeHTTP(w, r)
+		}
+	})
+}
