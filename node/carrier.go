@@ -13,11 +13,14 @@ import (
 // Send implements carrier. A peer that may not read the scope gets nothing but requests for blocks: the state of a node
 // that is behind does not know who may read by now.
 func (n *Replica) Send(to machine.Peer, frame []byte) {
-	n.budgets.Sent(to, frame) // also an answer that is not sent was made
-	if frame[0] != machine.TagCatchUp && !n.mayRead(to) {
+	if class := machine.FrameClassOf(frame); !class.Is(machine.ClassCatchUp) && !n.mayRead(to) {
+		if class.Is(machine.ClassContent) { // it was read all the same
+			n.budgets.Sent(to, frame)
+		}
 		n.measured.unread.Add(1)
 		return
 	}
+	n.budgets.Sent(to, frame)
 	if id, err := n.called.id(to); err == nil {
 		count(&n.measured.sent, frame)
 		n.host.Send(id, n.address.on(frame))

@@ -48,9 +48,11 @@ func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte
 		return n.serveKnock(ctx, n.called.of(from), body)
 	}
 	p := n.called.of(from)
-	err := n.refuses(p, nil)
+	var err error
 	if bytes.HasPrefix(req, []byte(askHands)) { // authors, and readers of some keys, have to know the scope's anchors
 		err = n.excludes(p, true)
+	} else {
+		err = n.refuses(p, nil)
 	}
 	if err != nil {
 		n.measured.unread.Add(1)

@@ -117,12 +117,13 @@ func requests(in *Replica) map[string][]byte {
 			body = canon.Encode(referral.ListOf(referral.Keys(secret)))
 		}
 		empty := map[int][]byte{
-			referral.AskLook: canon.Encode(scope.Txn{}), referral.AskResolve: canon.Encode(referral.Name{}), referral.AskProve: nil,
-			referral.AskHistory: canon.Encode(foreignPast{Limit: 1}), referral.AskReferrals: canon.Encode(referral.RangeList{}),
-			referral.AskEvents: canon.Encode(referral.Watch{}),
+			referral.AskLook: canon.Encode(scope.Txn{}), referral.AskResolve: canon.Encode(referral.Name{}),
+			referral.AskHistory: canon.Encode(foreignPast{Limit: 1}), referral.AskEvents: canon.Encode(referral.Watch{}),
+			referral.AskReferrals: canon.Encode(referral.RangeList{}), referral.AskProve: nil,
 		}
 		if body, ok := empty[kind]; ok {
-			all[fmt.Sprint("question about no key ", kind)] = slices.Concat([]byte(askForeign), canon.Encode(referral.Question{Kind: uint8(kind), Body: body}))
+			ask := canon.Encode(referral.Question{Kind: uint8(kind), Body: body})
+			all[fmt.Sprint("question about no key ", kind)] = slices.Concat([]byte(askForeign), ask)
 		}
 		all[fmt.Sprint("foreign question ", kind)] = slices.Concat([]byte(askForeign), canon.Encode(referral.Question{Kind: uint8(kind), Body: body}))
 	}
@@ -170,9 +171,12 @@ func TestStrangersLearnNothing(t *testing.T) {
 		t.Fatal("a stranger got answers to", all)
 	}
 	before := n.root.LastHead()
-	future := canon.Encode(referral.Question{Kind: referral.AskLook, At: before.ClosedTimestamp() + 1,
-		Body: canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/secret")}}})})
-	if _, err := o.Request(ctx, n.host.ID(), slices.Concat([]byte(askForeign), future), 1<<16); err != nil {
+	ahead := func(h *scope.Head) []byte { // a question as of a revision that is not closed
+		look := scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/secret")}}}
+		ask := referral.Question{Kind: referral.AskLook, At: h.ClosedTimestamp() + 1, Body: canon.Encode(look)}
+		return slices.Concat([]byte(askForeign), canon.Encode(ask))
+	}
+	if _, err := o.Request(ctx, n.host.ID(), ahead(&before), 1<<16); err != nil {
 		t.Error(err)
 	}
 	if h := n.root.LastHead(); h.Height > before.Height+1 { // one may have been under way
@@ -205,6 +209,15 @@ func TestStrangersLearnNothing(t *testing.T) {
 	}
 	if all := o.refusedAll(ctx, n, n.root); len(all) != len(requests(n.root)) {
 		t.Errorf("an observer got answers to %d of %d requests only", len(all), len(requests(n.root)))
+	}
+	before = n.root.LastHead()
+	raw, err := o.Request(ctx, n.host.ID(), ahead(&before), 1<<16)
+	var a referral.Answer
+	if err != nil || canon.Decode(raw, &a) != nil || !errors.Is(scope.Failure(a.Failure), scope.ErrFutureRevision) {
+		t.Errorf("an observer asks for what no block can close: %+v, %v", a, err)
+	}
+	if h := n.root.LastHead(); h.Height > before.Height+1 {
+		t.Errorf("it made the scope decide %d blocks", h.Height-before.Height)
 	}
 	for before, k := o.told.Load(), 0; o.told.Load() == before; k++ {
 		put(fmt.Sprint("/x", k))
@@ -417,12 +430,14 @@ func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
 	policy := scope.DefaultPolicy(quorum.Crash)
-	inside, outside := c.nodes[1], c.nodes[0]
+	inside, outside, part := c.nodes[1], c.nodes[0], c.nodes[2]
 	policy.Authors = append(policy.Authors[:1], scope.Author{ // the anchors
-		Name: "app", Who: scope.OneKey, Key: outside.cfg.Identity.Public(), Verbs: []string{scope.VerbPut}, Prefixes: [][]byte{[]byte("/b/app/")},
+		Name: "app", Who: scope.OneKey, Key: outside.cfg.Identity.Public(),
+		Verbs: []string{scope.VerbPut}, Prefixes: [][]byte{[]byte("/b/app/")},
 	})
 	policy.Authors = append(policy.Authors, scope.Author{
-		Name: "part", Who: scope.OneKey, Key: c.nodes[2].cfg.Identity.Public(), Verbs: []string{scope.VerbRead}, Prefixes: [][]byte{[]byte("/b/app/")},
+		Name: "part", Who: scope.OneKey, Key: part.cfg.Identity.Public(),
+		Verbs: []string{scope.VerbRead}, Prefixes: [][]byte{[]byte("/b/app/")},
 	})
 	c.decide(ctx, "", c.child("/b/", policy, 1))
 	testwait.For(t, func() error {
@@ -450,10 +465,10 @@ func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
 	if r, err := outside.Txn(ctx, putTxn("/b/secret", "w"), Once{}); err != nil || r.Code != scope.Failed {
 		t.Errorf("it writes elsewhere: %+v, %v", r, err)
 	}
-	if found, _, err := c.nodes[2].Range(ctx, []byte("/b/app/x"), nil, scope.Range{}, true); err != nil || len(found.Kvs) != 1 {
+	if found, _, err := part.Range(ctx, []byte("/b/app/x"), nil, scope.Range{}, true); err != nil || len(found.Kvs) != 1 {
 		t.Errorf("a node that may read some keys reads %+v, %v", found.Kvs, err)
 	}
-	if _, _, err := c.nodes[2].Range(ctx, []byte("/b/secret"), nil, scope.Range{}, true); !errors.Is(err, scope.ErrNoReader) {
+	if _, _, err := part.Range(ctx, []byte("/b/secret"), nil, scope.Range{}, true); !errors.Is(err, scope.ErrNoReader) {
 		t.Errorf("it reads others: %v", err)
 	}
 	other := c.nodes[3] // in the network, and of no part in the scope

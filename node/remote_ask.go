@@ -41,8 +41,13 @@ func (f *remoteScope) ask(ctx context.Context, ask referral.Question, check func
 	defer cancel()
 	f.use()
 	a, err := f.inquire(ctx, ask, check)
-	if (errors.Is(err, referral.ErrMute) || errors.Is(err, scope.ErrNoReader)) && ctx.Err() == nil && f.catchUp(ctx) { // it may have another government
-		return f.inquire(ctx, ask, check)
+	// It may have another government.
+	if (errors.Is(err, referral.ErrMute) || errors.Is(err, scope.ErrNoReader)) && ctx.Err() == nil && f.catchUp(ctx) {
+		again, second := f.inquire(ctx, ask, check)
+		if ask.Kind == referral.AskSubmit && errors.Is(err, referral.ErrMute) && errors.Is(second, scope.ErrNoReader) {
+			return a, err // an anchor of the first inquiry may have taken it
+		}
+		return again, second
 	}
 	return a, err
 }

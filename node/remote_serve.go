@@ -239,8 +239,12 @@ func (n *Replica) viewForeign(ctx context.Context, p machine.Peer, ask referral.
 	if err != nil || ask.At <= 0 {
 		return v, err
 	}
-	if h := v.Head(); h.ClosedTimestamp() >= ask.At {
+	h := v.Head()
+	if h.ClosedTimestamp() >= ask.At {
 		return v, nil
+	}
+	if !h.Clocked { // revisions go by changes, and no block without one closes any
+		return nil, errors.Join(scope.ErrFutureRevision, v.Close())
 	}
 	if err := errors.Join(v.Close(), n.pays(ctx, p, foreignBlock, 0)); err != nil { // a block may have to close it
 		return nil, err
@@ -261,7 +265,9 @@ func (n *Replica) viewForeign(ctx context.Context, p machine.Peer, ask referral.
 }
 
 // lookForeign returns the result of a transaction that only reads, in a bounded answer.
-func (n *Replica) lookForeign(ctx context.Context, p machine.Peer, v *View, q *inquiry, a *referral.Answer) ([]byte, error) {
+func (n *Replica) lookForeign(
+	ctx context.Context, p machine.Peer, v *View, q *inquiry, a *referral.Answer,
+) ([]byte, error) {
 	t := &q.look
 	if !referral.OnlyReads(t) {
 		return nil, referral.ErrWrites

@@ -183,8 +183,8 @@ func (n *Replica) frame(from peer.ID, f []byte) {
 	}
 	p := n.called.of(from)
 	count(&n.measured.received, f)
-	if c := machine.FrameClassOf(f); c.Is(machine.ClassQuestion) && !c.Is(machine.ClassContent) && !n.mayRead(p) { // it gets no answer
-		n.measured.unread.Add(1)
+	if c := machine.FrameClassOf(f); c.Is(machine.ClassQuestion) && !c.Is(machine.ClassContent) && !n.mayRead(p) {
+		n.measured.unread.Add(1) // it gets no answer
 		return
 	}
 	if n.budgets.Unasked(p, f) {

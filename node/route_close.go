@@ -55,20 +55,14 @@ func (n *Node) closed(ctx context.Context, p *Replica, revision int64) error {
 	return n.closedKnowing(ctx, p, revision, 0)
 }
 
-// closedKnowing is closed for callers that know a revision up to which some scope is closed. It gives up after
-// fruitless blocks, which close no more: the caller may be wrong.
+// closedKnowing is closed for callers that know a revision up to which some scope is closed.
 func (n *Node) closedKnowing(ctx context.Context, p *Replica, revision, known int64) error {
-	var last scope.Head
-	for without := 0; known == 0 || without < fruitless; {
+	for {
 		changed := n.Changed() // before reading, so that nothing falls in between
 		h, err := p.head(ctx)
 		if err != nil || h.ClosedTimestamp() >= revision {
 			return err
 		}
-		if last.Height > 0 && h.Height > last.Height && h.ClosedTimestamp() == last.ClosedTimestamp() {
-			without++
-		}
-		last = h
 		if known < revision {
 			known = n.ClosedTimestamp(ctx)
 		}
@@ -83,11 +77,7 @@ func (n *Node) closedKnowing(ctx context.Context, p *Replica, revision, known in
 			return ctx.Err()
 		}
 	}
-	return nil
 }
-
-// fruitless is after how many blocks that close no more a scope is not asked again: the first may have been under way.
-const fruitless = 2
 
 // CloseEvery is how often, at most, a scope is asked to close revisions.
 const CloseEvery = 50 * time.Millisecond
