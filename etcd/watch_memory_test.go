@@ -233,9 +233,11 @@ func TestManyWatchesOfOneLargeRevision(t *testing.T) {
 	if err != nil || r.Deleted != keys {
 		t.Fatalf("%d are deleted: %v", r.GetDeleted(), err)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // with -race, beside others
+	defer cancel()
 	var all []watching
 	for i := range streams {
-		s := w.watching(t, w.ctx)
+		s := w.watching(t, ctx)
 		ask := everyKey(r.Header.Revision)
 		ask.Fragment = i%2 == 1
 		s.create(ask)

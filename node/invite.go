@@ -291,6 +291,7 @@ func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 		strings.ContainsFunc(k.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("%w: a knock of another form", ErrNotAdmitted)
 	}
+	said := knockBytes(n.network(), p, k.Ticket, k.Name)
 	for newest := false; ; newest = true { // what is here suffices to refuse a signature
 		t, mod, err := n.ticket(ctx, list, k.Ticket, newest)
 		now := n.time()
@@ -303,7 +304,7 @@ func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 			}
 			defer n.knocked.Store(false)
 			continue
-		case mod == 0, votes.Verify(t.Key, votes.ContextKnock, knockBytes(n.network(), p, k.Ticket, k.Name), k.Signature) != nil:
+		case mod == 0, votes.Verify(t.Key, votes.ContextKnock, said, k.Signature) != nil:
 			return errNoTicket
 		case now.Time().After(t.Until):
 			return fmt.Errorf("%w: the invite ended at %s; ask for a new one", ErrNotAdmitted, t.Until.Format(time.RFC3339))
@@ -317,7 +318,8 @@ func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 		if err != nil {
 			return err
 		}
-		observer, err := json.Marshal(Observer{Name: k.Name, Invite: k.Ticket, Admitted: now.Time().UTC().Truncate(time.Second)})
+		admitted := now.Time().UTC().Truncate(time.Second)
+		observer, err := json.Marshal(Observer{Name: k.Name, Invite: k.Ticket, Admitted: admitted})
 		if err != nil {
 			return err
 		}

@@ -246,9 +246,11 @@ func (n *Replica) lookThemUp(ctx context.Context) {
 			for id := range r.admitted { // order-free: each is judged on its own
 				p := n.called.of(id)
 				if n.member(p) {
-					continue
+					continue // nothing is remembered of it
 				}
-				if x := r.of(p, n.epochs.epoch()); !x.rights.All() && !x.listed && (x.looked || len(x.rights.Lists()) == 0) {
+				x := r.of(p, n.epochs.epoch())
+				judged := x.looked || len(x.rights.Lists()) == 0
+				if judged && !x.rights.All() && !x.listed {
 					revoked = append(revoked, id)
 					delete(r.admitted, id)
 				}

@@ -8,7 +8,8 @@ import (
 )
 
 // A peer of the network that Config.Admit does not admit gets no gossip. pubsub meets it all the same, since its own
-// gossip is taken: so a low score keeps messages out of its queue, and its stream waits with what pubsub says of itself.
+// gossip is taken: so a low score keeps messages out of its queue, and its stream waits with what pubsub says of
+// itself.
 
 // admitAgain is how often Config.Admit is asked about a peer that is not admitted.
 const admitAgain = 250 * time.Millisecond

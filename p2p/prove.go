@@ -181,7 +181,8 @@ type provenOnly struct {
 }
 
 // NewStream implements host.Host. pubsub opens one stream to each peer that speaks its protocol, and does not try
-// again with one that it could not open. So it waits until the peer has proved, and what is written, until it is admitted.
+// again with one that it could not open. So it waits until the peer has proved, and what is written, until it is
+// admitted.
 func (p provenOnly) NewStream(ctx context.Context, to peer.ID, names ...protocol.ID) (network.Stream, error) {
 	r := p.h.peers.await(to, nil)
 	if r == nil {

@@ -214,7 +214,7 @@ func TestSecondIdentity(t *testing.T) {
 
 // TestWhitewashingIsBounded: a new name starts where the policy sets it, weighs
 // nothing for the probation, and is never ahead of the old one by more than what
-// Initial is above the old score.
+// Initial is above the old score, and one millionth.
 func TestWhitewashingIsBounded(t *testing.T) {
 	p := trust.DefaultParams()
 	rapid.Check(t, func(t *rapid.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -60,7 +62,7 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 			return err
 		}
 		r, err := s.Client.Vote(limited, m.Motion.Id, word, *comment)
-		if err != nil && m.Motion.StepUp {
+		if errors.Is(err, client.ErrInvalid) && m.Motion.StepUp {
 			return fmt.Errorf("%w. A step-up asks no anchors. These may vote, with --key FILE: %s", err, strings.Join(votersOf(m), ", "))
 		}
 		if err != nil {

@@ -176,12 +176,15 @@ func (a *app) inviteRevoke() *cobra.Command {
 				invites = append(invites, kv.Key)
 			}
 		}
-		r, waits, err := s.deleteKeys(ctx, &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}, invites)
+		first := &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}
+		r, waits, err := s.deleteKeys(ctx, first, invites)
 		if err != nil {
 			return err
 		}
-		if l, err = s.listed(ctx); err != nil { // the invite may have admitted more meanwhile
-			return err
+		if *with { // the invite may have admitted more meanwhile
+			if l, err = s.listed(ctx); err != nil {
+				return err
+			}
 		}
 		for _, kv := range l.observers {
 			var x node.Observer
@@ -213,7 +216,8 @@ func (a *app) inviteRevoke() *cobra.Command {
 
 // deleteKeys deletes keys in as few transactions as may be. It goes on after those that wait for approval, and returns
 // the errors that say so.
-func (s *session) deleteKeys(ctx context.Context, o *aweighv1.Once, keys [][]byte) (all *aweighv1.DeleteResponse, waits, err error) {
+func (s *session) deleteKeys(ctx context.Context, o *aweighv1.Once, keys [][]byte) (
+	all *aweighv1.DeleteResponse, waits, err error) {
 	all = new(aweighv1.DeleteResponse)
 	for some := range slices.Chunk(keys, 64) { // a transaction takes a bounded number of operations
 		req := &aweighv1.TxnRequest{Once: &aweighv1.Once{Justification: o.Justification, ValidUntilNs: o.ValidUntilNs}}
@@ -221,7 +225,8 @@ func (s *session) deleteKeys(ctx context.Context, o *aweighv1.Once, keys [][]byt
 			req.Once = o
 		}
 		for _, k := range some {
-			req.Success = append(req.Success, &aweighv1.Op{Op: &aweighv1.Op_Delete{Delete: &aweighv1.DeleteRequest{Key: k}}})
+			del := &aweighv1.DeleteRequest{Key: k}
+			req.Success = append(req.Success, &aweighv1.Op{Op: &aweighv1.Op_Delete{Delete: del}})
 		}
 		r, err := s.Client.Txn(ctx, req)
 		if errors.Is(err, client.ErrPending) {

@@ -255,7 +255,7 @@ func TestUsersBindTheAPI(t *testing.T) {
 		"handovers": {func(c methods) error { return asks(c.Handovers, ctx, &aweighv1.HandoversRequest{}) }, "k"},
 		"scopes":    {func(c methods) error { return asks(c.Scopes, ctx, &aweighv1.ScopesRequest{}) }, "k"},
 		"motions":   {func(c methods) error { return asks(c.Motions, ctx, &aweighv1.MotionsRequest{}) }, ""},
-		"motion":    {func(c methods) error { return asks(c.Motion, ctx, &aweighv1.MotionRequest{Id: id}) }, "k"}, // there is none
+		"motion":    {func(c methods) error { return asks(c.Motion, ctx, &aweighv1.MotionRequest{Id: id}) }, "k"}, // none
 		"watch of a motion": {func(c methods) error {
 			return streamed(c.WatchMotion, ctx, &aweighv1.MotionRequest{Id: id})
 		}, "k"},
@@ -364,7 +364,8 @@ func TestWatchesEndWithTheirRight(t *testing.T) {
 	}
 }
 
-// TestUsersFollowWhatTheyPropose: a user sees a motion, and hears how it ends, if it may read and write all of its keys.
+// TestUsersFollowWhatTheyPropose: a user sees a motion, and hears how it ends, if it may read and write all of its
+// keys.
 func TestUsersFollowWhatTheyPropose(t *testing.T) {
 	second, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
 	if err != nil {

@@ -21,7 +21,10 @@ type NonMembers struct {
 
 // NewNonMembers returns the budget, unspent.
 func NewNonMembers() *NonMembers {
-	s := &NonMembers{limiter: rate.NewLimiter(allStrangers, allStrangers), neighbours: rate.NewLimiter(allNeighbours, allNeighbours), readers: rate.NewLimiter(allReaders, allReaders)}
+	s := &NonMembers{
+		limiter: rate.NewLimiter(allStrangers, allStrangers), readers: rate.NewLimiter(allReaders, allReaders),
+		neighbours: rate.NewLimiter(allNeighbours, allNeighbours),
+	}
 	s.homes.Store(new(map[machine.Peer]*Accounts))
 	return s
 }

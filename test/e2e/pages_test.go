@@ -304,7 +304,8 @@ OK  names bsjuhl3f3kzyd23p2cgei2kj3zj5jawe4m5b72sh6hylpuc7jg7q, at 127.0.0.1:123
 		t.Errorf("the same shape does not match:\n%s\n\n%s", shaped(strings.Join(shown, "\n")), shaped(same))
 	}
 	for _, change := range [][2]string{
-		{"/a = b", "/a = c"}, {"epoch 0", "epoch 1"}, {"block 3", "block"}, {"00000000", "000000000"}, {"43:00.005Z", "43:00.05Z"},
+		{"/a = b", "/a = c"}, {"epoch 0", "epoch 1"}, {"block 3", "block"}, {"00000000", "000000000"},
+		{"43:00.005Z", "43:00.05Z"},
 		{"SIGNED BY  ID", "SIGNED BY ID"}, {"ffffffff  550", "ffffffff  551"}, {"ffffffff  550\n", ""},
 		{"BY  ID        WEIGHT", "BY  WEIGHT"}, {"names", "named"}, {":1234", ":none"}, {"OK", "ok"},
 		{"\nOK", "\nmore\nNO"},
