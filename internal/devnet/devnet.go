@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/ports"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -128,7 +128,7 @@ func vacant(dir string) error {
 
 // create writes the nodes' directories, the genesis of each last.
 func create(dir string, nodes int, policy scope.Policy, secure bool) error {
-	ports, err := freePorts(2 * nodes)
+	free, err := ports.Free(2 * nodes)
 	if err != nil {
 		return err
 	}
@@ -147,14 +147,14 @@ func create(dir string, nodes int, policy scope.Policy, secure bool) error {
 			return err
 		}
 		founders[i] = machine.Founder{Name: "node" + strconv.Itoa(i+1), Key: keys[1].Public(), Peer: id}
-		boot[i] = fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/p2p/%s", ports[2*i], id)
+		boot[i] = fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/p2p/%s", free[2*i], id)
 	}
 	g, err := machine.NewGenesis("devnet", aweigh.InstantOf(time.Now()), policy, founders...)
 	if err != nil {
 		return err
 	}
 	for i := range nodes {
-		h, port := homeOf(dir, i), ports[2*i]
+		h, port := homeOf(dir, i), free[2*i]
 		_ = os.Remove(h.Config()) // of an attempt that was cut off: the ports are new
 		s := home.Settings{
 			Name: founders[i].Name,
@@ -163,7 +163,7 @@ func create(dir string, nodes int, policy scope.Policy, secure bool) error {
 				fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", port),
 			},
 			Bootstrap: slices.Delete(slices.Clone(boot), i, i+1),
-			API:       fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]), Insecure: !secure,
+			API:       fmt.Sprintf("127.0.0.1:%d", free[2*i+1]), Insecure: !secure,
 		}
 		if secure {
 			f := filesIn(dir)
@@ -241,13 +241,13 @@ func (n *Network) APIs() ([]string, error) {
 // address, the others at free ports. An address that is taken is an error if it was
 // chosen; otherwise the first node, too, gets a free port.
 func (n *Network) ServeEtcd(address string, chosen bool) error {
-	ports, err := freePorts(len(n.Nodes))
+	free, err := ports.Free(len(n.Nodes))
 	if err != nil {
 		return err
 	}
 	for i := range n.Nodes {
 		x := &n.Nodes[i]
-		x.Etcd = fmt.Sprintf("127.0.0.1:%d", ports[i])
+		x.Etcd = fmt.Sprintf("127.0.0.1:%d", free[i])
 		x.EtcdCert, x.EtcdKey, x.EtcdCA = x.APICert, x.APIKey, x.APICA
 	}
 	l, err := net.Listen("tcp", address)
@@ -268,28 +268,4 @@ func Free(address string) error {
 		return fmt.Errorf("devnet: %w", err)
 	}
 	return l.Close()
-}
-
-// freePorts finds ports that are free for TCP and for UDP on 127.0.0.1. They
-// are all held until the last is found, so that they are distinct. They lie below
-// those from which systems take the near ends of connections, so that none is
-// taken before a node listens there.
-func freePorts(n int) (ports []int, err error) {
-	for try := 0; len(ports) < n; try++ {
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err != nil {
-			if try > 100*n {
-				return nil, fmt.Errorf("devnet: no free ports: %w", err)
-			}
-			continue
-		}
-		defer l.Close()
-		u, err := net.ListenPacket("udp", l.Addr().String())
-		if err != nil {
-			continue
-		}
-		defer u.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/aweigh/aweigh/internal/ports"
 )
 
 // aweigh is a devnet, every anchor a process. Clients talk to one node, unless
@@ -35,11 +37,11 @@ func newFirstCome(p programs, spread bool, mode string, anchors int) (*aweigh, e
 
 func (a *aweigh) start(ctx context.Context, dir string) (*cluster, error) {
 	state, data := filepath.Join(dir, "state"), filepath.Join(dir, "data")
-	ports, err := freePorts(1)
+	free, err := ports.Free(1)
 	if err != nil {
 		return nil, err
 	}
-	etcd := "127.0.0.1:" + strconv.Itoa(ports[0])
+	etcd := "127.0.0.1:" + strconv.Itoa(free[0])
 	p, err := launch(filepath.Join(dir, "devnet.log"), append(a.settings, "XDG_RUNTIME_DIR="+state), a.program,
 		"devnet", "--processes", "--data-dir", data, "--mode", a.mode, "--nodes", strconv.Itoa(a.anchors), "--etcd-listen", etcd)
 	if err != nil {

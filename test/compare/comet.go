@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/ports"
 )
 
 // comet is four validators of CometBFT with the key-value store that comes with
@@ -33,7 +35,7 @@ var cometSettings = []string{
 
 func (t *comet) start(ctx context.Context, dir string) (*cluster, error) {
 	const validators = 4
-	ports, err := freePorts(2 * validators)
+	free, err := ports.Free(2 * validators)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +43,7 @@ func (t *comet) start(ctx context.Context, dir string) (*cluster, error) {
 		return nil, err
 	}
 	home := func(i int) string { return filepath.Join(dir, "node"+strconv.Itoa(i)) }
-	address := func(i int) string { return "127.0.0.1:" + strconv.Itoa(ports[i]) }
+	address := func(i int) string { return "127.0.0.1:" + strconv.Itoa(free[i]) }
 	peers := make([]string, validators)
 	for i := range validators {
 		id, err := output(ctx, nil, t.program, "show-node-id", "--home", home(i))

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/aweigh/aweigh/internal/ports"
 )
 
 // etcd is three members with the defaults of the project. Clients talk to the
@@ -30,11 +32,11 @@ func newEtcd(p programs, spread bool) (*etcd, error) {
 
 func (e *etcd) start(ctx context.Context, dir string) (*cluster, error) {
 	const members = 3
-	ports, err := freePorts(2 * members)
+	free, err := ports.Free(2 * members)
 	if err != nil {
 		return nil, err
 	}
-	address := func(i int) string { return "127.0.0.1:" + strconv.Itoa(ports[i]) }
+	address := func(i int) string { return "127.0.0.1:" + strconv.Itoa(free[i]) }
 	peers := make([]string, members)
 	for i := range members {
 		peers[i] = fmt.Sprintf("m%d=http://%s", i, address(members+i))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,21 +141,6 @@ func (p programs) find(name string) (string, error) {
 		return "", fmt.Errorf("compare: %s: %s", name, strings.TrimSpace(string(reason)))
 	}
 	return "", fmt.Errorf("compare: there is no program %s; start scripts/compare, which builds it", path)
-}
-
-// freePorts finds ports of 127.0.0.1 that nobody listens on. All are held until
-// the last is found, so that they are distinct.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	for len(ports) < n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("compare: %w", err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }
 
 // until tries again and again, for at most a minute, until there is no error.

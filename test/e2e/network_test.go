@@ -5,18 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/ports"
 )
 
 // network is a network of anchors of equal weight, mode bft, made as its users
@@ -90,37 +88,15 @@ func environment(dir string) []string {
 	return env
 }
 
-// freePorts finds ports of 127.0.0.1 that nobody listens on, below those that
-// the system hands out to outgoing connections, so that a node that was killed
-// gets its own back.
-//
-// No two tests of one run get the same port.
+// freePorts are ports that a node that was killed gets back.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
-	taken.Lock()
-	defer taken.Unlock()
-	var ports []int
-	for try := 0; len(ports) < n; try++ {
-		if try == 1000*n {
-			t.Fatal("no free ports")
-		}
-		port := 10_000 + rand.IntN(20_000)
-		if taken.ports[port] {
-			continue
-		}
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			defer l.Close() // at the end, so that they are distinct
-			ports, taken.ports[port] = append(ports, port), true
-		}
+	free, err := ports.Free(n)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return ports
+	return free
 }
-
-// taken is every port that freePorts gave to a test.
-var taken = struct {
-	sync.Mutex
-	ports map[int]bool
-}{ports: make(map[int]bool)}
 
 // cleanup ends all processes, and removes what they wrote if all went well.
 func (n *network) cleanup() {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/test/etcdcompat/ports"
 	"go.etcd.io/etcd/tests/v3/framework/config"
 	"go.etcd.io/etcd/tests/v3/framework/e2e"
 	"go.etcd.io/etcd/tests/v3/framework/interfaces"
@@ -47,12 +46,12 @@ func newNetwork(t testing.TB, c config.ClusterConfig) (*network, error) {
 	default:
 		return nil, fmt.Errorf("TLS %q is not known", c.ClientTLS)
 	}
-	ports, err := freePorts(2 * c.ClusterSize)
+	free, err := ports.Free(2 * c.ClusterSize)
 	if err != nil {
 		return nil, err
 	}
 	for i := range c.ClusterSize {
-		n.nodes = append(n.nodes, newMember(n, fmt.Sprintf("node%d", i+1), ports[2*i:], flags))
+		n.nodes = append(n.nodes, newMember(n, fmt.Sprintf("node%d", i+1), free[2*i:], flags))
 	}
 	return n, n.found(c.QuotaBackendBytes)
 }
@@ -181,21 +180,4 @@ func (n *network) end() error {
 		errs = append(errs, m.end())
 	}
 	return errors.Join(errs...)
-}
-
-// freePorts finds ports of 127.0.0.1 that nobody listens on, below those that
-// the system hands out to outgoing connections, so that a node that was stopped
-// gets its own back.
-func freePorts(n int) (ports []int, err error) {
-	for try := 0; len(ports) < n; try++ {
-		port := 10_000 + rand.IntN(10_000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			defer l.Close() // at the end, so that they are distinct
-			ports = append(ports, port)
-		} else if try == 1000*n {
-			return nil, fmt.Errorf("no free ports: %w", err)
-		}
-	}
-	return ports, nil
 }

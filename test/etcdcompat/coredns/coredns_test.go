@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,21 +80,16 @@ func TestEveryTypeOfRecord(t *testing.T) {
 	put("org/example/dns/ns/x1", `{"host":"10.0.0.53","ttl":60}`)
 	put("arpa/in-addr/10/0/0/1", `{"host":"a.example.org","ttl":60}`)
 
-	p, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(p.LocalAddr().String())
-	_ = p.Close()
 	server, err := caddy.Start(caddy.CaddyfileInput{ServerTypeName: "dns", Contents: fmt.Appendf(nil,
-		"example.org:%[1]s 0.0.10.in-addr.arpa:%[1]s {\n\tbind 127.0.0.1\n\tetcd {\n\t\tpath /skydns\n\t\tendpoint http://%[2]s\n\t}\n}\n", port, etcd)})
+		"example.org:0 0.0.10.in-addr.arpa:0 {\n\tbind 127.0.0.1\n\tetcd {\n\t\tpath /skydns\n\t\tendpoint http://%s\n\t}\n}\n", etcd)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
+	address := server.Servers()[0].LocalAddr().String()
 	ask := func(name string, typ uint16) *dns.Msg {
 		t.Helper()
-		r, err := dns.Exchange(new(dns.Msg).SetQuestion(name, typ), "127.0.0.1:"+port)
+		r, err := dns.Exchange(new(dns.Msg).SetQuestion(name, typ), address)
 		if err != nil {
 			t.Fatalf("%s %s: %v", name, dns.TypeToString[typ], err)
 		}
