@@ -25,6 +25,7 @@ import (
 type Deciding interface {
 	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
 	Motions(closed bool) ([]node.Motion, scope.Head, error)
+	Drafts() ([]node.Motion, error)
 	Motion(prefix []byte) (node.Motion, scope.Head, error)
 	AwaitMotion(ctx context.Context, prefix []byte, tell func(node.Motion, scope.Head) error) error
 	Vote(ctx context.Context, prefix []byte, c votes.Choice, comment string) (machine.Casting, error)
@@ -67,6 +68,13 @@ func (s *service) Motions(ctx context.Context, req *connect.Request[aweighv1.Mot
 	all, head, err := s.route.Motions(req.Msg.Closed)
 	if err != nil {
 		return nil, problem(err)
+	}
+	if req.Msg.Waiting {
+		drafts, err := s.route.Drafts()
+		if err != nil {
+			return nil, problem(err)
+		}
+		all = append(all, drafts...)
 	}
 	names := s.people()
 	out := &aweighv1.MotionsResponse{Header: s.named(s.read(head, heard))}
@@ -288,6 +296,10 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	}
 	if out.ApprovedHeight = uint64(m.Approved); m.Approved > 0 {
 		out.Fate = "approved"
+	}
+	if d := m.Draft; d != nil {
+		out.Fate, out.Height, out.OpenedNs, out.DeadlineNs = "waiting", 0, 0, 0
+		out.ValidUntilNs, out.Kept = int64(d.ValidUntil), d.Kept
 	}
 	out.Opening = canon.Encode(*o)
 	if d := decisionOf(m); d != nil {

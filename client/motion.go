@@ -41,6 +41,12 @@ func (c *Client) Motions(ctx context.Context, closed bool) (*aweighv1.MotionsRes
 	return read(ctx, c, aweighv1connect.NodeClient.Motions, &aweighv1.MotionsRequest{Closed: closed, Linearizable: true})
 }
 
+// Waiting lists the motions that are open, and those that no block has opened yet: what waits at the node that answers
+// would open them.
+func (c *Client) Waiting(ctx context.Context) (*aweighv1.MotionsResponse, error) {
+	return read(ctx, c, aweighv1connect.NodeClient.Motions, &aweighv1.MotionsRequest{Waiting: true, Linearizable: true})
+}
+
 // Motion reports how a motion stands. Its ID may be cut short.
 func (c *Client) Motion(ctx context.Context, id []byte) (*aweighv1.MotionResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Motion, &aweighv1.MotionRequest{Id: id, Linearizable: true})

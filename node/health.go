@@ -78,7 +78,12 @@ func (n *Replica) look(ctx context.Context) (machine.Status, error) {
 
 // see returns a fresh status, and whether a mutation is on this node's disk.
 func (n *Replica) see(ctx context.Context, mutation aweigh.Hash) (seen, error) {
-	l := look{mutation, make(chan seen, 1)}
+	return n.take(ctx, look{mutation: mutation})
+}
+
+// take takes a look.
+func (n *Replica) take(ctx context.Context, l look) (seen, error) {
+	l.seen = make(chan seen, 1)
 	select {
 	case n.runner.looks <- l:
 	case <-n.runner.replies.done:

@@ -32,6 +32,7 @@ type Motion struct {
 	Recorded []scope.Recorded
 	Waiting  []votes.MotionBallot // ballots that are here but in no block yet
 	Changes  []MotionChange
+	Draft    *Draft // nil for a motion that a block has opened
 	Doomed   string // why an open motion would be void as things stand; empty if it would apply
 }
 
@@ -91,10 +92,14 @@ func (n *Replica) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	id, err := findMotion(v, prefix)
-	if err != nil {
+	if err == nil {
+		m, err = n.motionOf(v, id)
+	}
+	if errors.Is(err, machine.ErrNoMotion) {
+		m, err = n.draftNamed(v, prefix)
 		return m, v.Head(), err
 	}
-	if m, err = n.motionOf(v, id); err != nil {
+	if err != nil {
 		return m, v.Head(), err
 	}
 	if m.Changes, err = m.changes(v); err != nil {
@@ -104,7 +109,7 @@ func (n *Replica) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 		return m, v.Head(), nil
 	}
 	if m.Doomed, err = v.Doomed(m.Opening); err == nil {
-		m.Waiting, err = waiting(v, id)
+		m.Waiting, err = unrecorded(v, id)
 	}
 	return m, v.Head(), err
 }
@@ -185,8 +190,8 @@ func (m *Motion) changes(v *View) (all []MotionChange, err error) {
 	return all, nil
 }
 
-// waiting returns the ballots on a motion that this node has and the chain has not.
-func waiting(v *View, id votes.MotionID) (all []votes.MotionBallot, err error) {
+// unrecorded returns the ballots on a motion that this node has and the chain has not.
+func unrecorded(v *View, id votes.MotionID) (all []votes.MotionBallot, err error) {
 	var bad error
 	err = box.Ballots(v.snapshot, v.Head().Scope, id, func(c votes.CheckedMotionBallot) bool {
 		b := c.Ballot()
@@ -208,6 +213,7 @@ func (n *Replica) AwaitMotion(ctx context.Context, prefix []byte, tell func(Moti
 	type stand struct {
 		recorded, waiting int
 		approved, closed  bool
+		draft             bool
 		doomed            string
 	}
 	last := stand{recorded: -1}
@@ -218,7 +224,7 @@ func (n *Replica) AwaitMotion(ctx context.Context, prefix []byte, tell func(Moti
 			return err
 		}
 		prefix = m.ID[:]
-		if now := (stand{len(m.Recorded), len(m.Waiting), m.Approved > 0, m.Ending != nil, m.Doomed}); now != last {
+		if now := (stand{len(m.Recorded), len(m.Waiting), m.Approved > 0, m.Ending != nil, m.Draft != nil, m.Doomed}); now != last {
 			if err := tell(m, head); err != nil {
 				return err
 			}
@@ -250,6 +256,9 @@ func (n *Replica) ExportMotion(ctx context.Context, prefix []byte) (*scope.Motio
 	m, head, err := n.Motion(prefix)
 	if err != nil {
 		return nil, head, err
+	}
+	if m.Draft != nil {
+		return n.proveDraft(ctx, &m)
 	}
 	within, cancel := context.WithTimeout(ctx, coverWithin)
 	defer cancel()

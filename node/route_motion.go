@@ -66,6 +66,22 @@ func (n *Node) Motions(closed bool) (all []Motion, head scope.Head, err error) {
 	return all[:min(len(all), maxMotionsShown)], head, nil
 }
 
+// Drafts returns the motions that what waits at this node for a block would open, in the order of its scopes and of
+// arrival.
+func (n *Node) Drafts() (all []Motion, err error) {
+	for _, p := range n.Replicas() {
+		some, err := p.Drafts()
+		if errors.Is(err, ErrInstalling) {
+			continue
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
 // Motion returns the motion whose ID begins with prefix.
 func (n *Node) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 	p, err := n.having(prefix)

@@ -53,15 +53,25 @@ type runner struct {
 	counts   counts
 }
 
-// look asks for a fresh status, and whether a mutation is on disk.
+// look asks for a fresh status, whether a mutation is on disk, and which mutations wait.
 type look struct {
 	mutation aweigh.Hash
+	most     int       // mutations that wait, to return
+	named    []byte    // the start of their IDs
 	seen     chan seen // buffered
 }
 
 type seen struct {
 	machine.Status
-	kept bool
+	kept  bool
+	waits []queued // if they were asked for
+}
+
+// queued is a mutation that waits at this node for a block.
+type queued struct {
+	bundle *scope.CheckedBundle
+	nth    int  // of its mutations
+	kept   bool // it is on disk
 }
 
 type counts struct {
@@ -112,7 +122,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 					return err
 				}
 			}
-			l.seen <- seen{r.machine.Status(), r.machine.Kept(l.mutation)}
+			l.seen <- seen{r.machine.Status(), r.machine.Kept(l.mutation), l.waits(r.machine)}
 		case in := <-r.installs:
 			events, err := r.replace(in)
 			if err != nil {

@@ -227,30 +227,35 @@ func (o *Origin) opened(mo Motion, m *Mutation, to *Ancestry, l *Listed, in *Epo
 	case mo.Deadline != mo.Opened.Add(mo.Approval.Window):
 		return nil, errors.New("another deadline than the policy gives")
 	}
-	c, err := mo.content()
+	return &mo, mo.asked(in)
+}
+
+// asked verifies that an epoch's policy can ask a motion's voters, by its rule.
+func (m *Motion) asked(in *Epoch) error {
+	c, err := m.content()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	may := in.Policy.Approvals
 	if c.Decision != nil {
 		may = []Approval{*in.Policy.decides(c.Decision)}
 	}
-	wanted := canon.Encode(mo.Approval)
+	wanted := canon.Encode(m.Approval)
 	if !slices.ContainsFunc(may, func(a Approval) bool { return bytes.Equal(canon.Encode(a), wanted) }) {
-		return nil, errors.New("an approval that the policy does not ask for")
+		return errors.New("an approval that the policy does not ask for")
 	}
-	voters := mo.Approval.voters(in.Roster, c.askers(in.Roster))
-	if !bytes.Equal(canon.Encode(mo.Voters), canon.Encode(voters)) {
-		return nil, errors.New("other voters than those of the roster and the policy")
+	voters := m.Approval.voters(in.Roster, c.askers(in.Roster))
+	if !bytes.Equal(canon.Encode(m.Voters), canon.Encode(voters)) {
+		return errors.New("other voters than those of the roster and the policy")
 	}
 	all, err := electorate(voters)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if mo.Rule != mo.Approval.rule(all.Total()) {
-		return nil, errors.New("another rule than the policy gives")
+	if m.Rule != m.Approval.rule(all.Total()) {
+		return errors.New("another rule than the policy gives")
 	}
-	return &mo, nil
+	return nil
 }
 
 // NameOf returns the name of a voter. For an anchor that is an approver too, it returns both names.

@@ -43,6 +43,10 @@ type MotionReport struct {
 	Head     Attestation // of the block whose lineage includes the opening
 	Under    *Epoch      // of Origin
 	Effects  []Effect    // of the branch that was chosen; none of a transaction with transactions within
+	// Draft means that no block has opened the motion yet, as of Head. Then the mutation and its author are proven, and
+	// who may vote by each approval of the policy of Under; which of these approvals it takes, and what it found, are only
+	// statements of the node that exported it. When it opens, the policy and the voters may be others.
+	Draft bool
 	// Bare means that no block after the opening is known. Then the mutation, its author, the block, its anchors and
 	// the policy are proven; but which of the policy's approvals it takes, whether its conditions held, and the
 	// content that it found are only statements of the node that exported it.
@@ -171,6 +175,9 @@ func (p *MotionProof) Verify(network aweigh.NetworkID) (MotionReport, error) {
 }
 
 func (p *MotionProof) verify(network aweigh.NetworkID) (r MotionReport, err error) {
+	if p.drafted() {
+		return p.verifyDraft(network)
+	}
 	in, last, err := p.Ancestry.follow(network, p.Origin.Final.Header.Epoch)
 	if err != nil {
 		return r, err
@@ -183,25 +190,32 @@ func (p *MotionProof) verify(network aweigh.NetworkID) (r MotionReport, err erro
 	if err != nil {
 		return r, err
 	}
-	c, err := mo.content()
+	r, effective, err := p.report(network, mo, &m, in, last)
 	if err != nil {
 		return r, err
 	}
-	r = MotionReport{
-		Network: network, Name: p.Ancestry.Genesis.Name, Motion: *mo, Mutation: m, Decision: c.Decision, Author: p.Origin.Author,
-		Origin: p.Origin.Final.attestation(in.Roster), Head: p.Ancestry.Head.attestation(last.Roster), Under: in, Bare: p.Opened == nil,
-	}
-	var effects []Effect
-	ok := false
-	if c.Txn != nil {
-		r.Txn = *c.Txn
-		effects, ok = mo.effects(c.Txn)
-	}
-	if (!ok || r.Bare) && len(p.Held) > 0 {
+	r.Origin, r.Bare = p.Origin.Final.attestation(in.Roster), p.Opened == nil
+	if (!effective || r.Bare) && len(p.Held) > 0 {
 		return r, errors.New("content of keys that cannot be told from the motion")
 	}
-	r.Effects = effects
-	return r, p.fill(effects, mo)
+	return r, p.fill(r.Effects, mo)
+}
+
+// report is what a proof shows of a motion that is verified; effective means that all its effects are known.
+func (p *MotionProof) report(network aweigh.NetworkID, mo *Motion, m *Mutation, in, last *Epoch) (r MotionReport, effective bool, err error) {
+	c, err := mo.content()
+	if err != nil {
+		return r, false, err
+	}
+	r = MotionReport{
+		Network: network, Name: p.Ancestry.Genesis.Name, Motion: *mo, Mutation: *m, Decision: c.Decision, Author: p.Origin.Author,
+		Head: p.Ancestry.Head.attestation(last.Roster), Under: in,
+	}
+	if c.Txn != nil {
+		r.Txn = *c.Txn
+		r.Effects, effective = mo.effects(c.Txn)
+	}
+	return r, effective, nil
 }
 
 // fill verifies what keys held, and adds it to the effects on them.

@@ -87,6 +87,15 @@ type Origin struct {
 	Signed    []byte        // Author's signature on the bundle
 }
 
+// originIn is the part of an Origin that a bundle shows of its nth mutation.
+func originIn(c *CheckedBundle, nth int) Origin {
+	o := Origin{Mutation: c.mutations[nth].raw, Author: c.author, Signed: c.signature, Reserve: c.reserve, Bundled: uint32(nth)}
+	for i := range c.mutations {
+		o.Bundle = append(o.Bundle, c.mutations[i].ID)
+	}
+	return o
+}
+
 // originOf finds a mutation in the block that carried it.
 func originOf(id aweigh.Hash, b *Block, final Finality) (Origin, error) {
 	leaves := mutationLeaves(b.Bundles)
@@ -94,10 +103,8 @@ func originOf(id aweigh.Hash, b *Block, final Finality) (Origin, error) {
 	for _, c := range b.Bundles {
 		for i := range c.mutations {
 			if m := &c.mutations[i]; m.ID == id {
-				o := Origin{Final: final, Mutation: m.raw, Author: c.author, Signed: c.signature, Reserve: c.reserve, Bundled: uint32(i)}
-				for j := range c.mutations {
-					o.Bundle = append(o.Bundle, c.mutations[j].ID)
-				}
+				o := originIn(c, i)
+				o.Final = final
 				o.Mutations = lineage.Head{Size: int64(len(leaves)), Root: merkleRoot(leaves)}
 				o.Place = lineage.Inclusion{Index: int64(at), Size: o.Mutations.Size, Path: auditPath(leaves, at)}
 				return o, nil
@@ -126,25 +133,30 @@ func (o *Origin) verify(in *Epoch) (m Mutation, err error) {
 		return m, err
 	}
 	h, id := &o.Final.Header, ID(o.Mutation)
-	if err := canon.Decode(o.Mutation, &m); err != nil {
-		return m, err
-	}
-	switch {
-	case m.Scope != h.Scope:
-		return m, errors.New("a mutation of another scope than the block's")
-	case m.Author != o.Author.ID():
-		return m, errors.New("another author than the mutation names")
-	case int(o.Bundled) >= len(o.Bundle) || o.Bundle[o.Bundled] != id:
-		return m, errors.New("the author's bundle does not hold the mutation")
-	}
-	bundle := bundleID(m.Author, o.Reserve, o.Bundle)
-	if err := votes.Verify(o.Author, votes.ContextBundle, bundle[:], o.Signed); err != nil {
+	if m, err = o.signed(h.Scope); err != nil {
 		return m, err
 	}
 	if mutationsHash(o.Mutations) != h.Mutations {
 		return m, errors.New("mutations that the block does not name")
 	}
 	return m, o.Place.Verify(aweigh.Hash(tlog.RecordHash(id[:])), o.Mutations)
+}
+
+// signed verifies that the author signed the mutation, for a scope.
+func (o *Origin) signed(id aweigh.ScopeID) (m Mutation, err error) {
+	if err := canon.Decode(o.Mutation, &m); err != nil {
+		return m, err
+	}
+	switch {
+	case m.Scope != id:
+		return m, errors.New("a mutation of another scope than the block's")
+	case m.Author != o.Author.ID():
+		return m, errors.New("another author than the mutation names")
+	case int(o.Bundled) >= len(o.Bundle) || o.Bundle[o.Bundled] != ID(o.Mutation):
+		return m, errors.New("the author's bundle does not hold the mutation")
+	}
+	bundle := bundleID(m.Author, o.Reserve, o.Bundle)
+	return m, votes.Verify(o.Author, votes.ContextBundle, bundle[:], o.Signed)
 }
 
 // authorless checks the proof of a change that no mutation asked for: the block's time caused it, and it has no author.

@@ -77,6 +77,8 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 				show.Line(r.Motion.Fate))
 		case r.Outcome == "repeated":
 			fmt.Fprintln(a.out, "the ballot is there already; nothing changed")
+		case r.Motion.Fate == "waiting":
+			fmt.Fprintln(a.out, "OK  the ballot is kept, and counts once a block has opened the motion")
 		case r.Motion.Fate != "open": // a block has recorded it
 			fmt.Fprintln(a.out, "OK  the ballot is recorded")
 		default:
@@ -150,6 +152,8 @@ func (a *app) voteWith(ctx context.Context, s *session, m *aweighv1.MotionRespon
 		what += " will be recorded as late, without effect: the motion is decided"
 	case r.Repeated > 0:
 		what += " is there already; nothing changed"
+	case m.Motion.Fate == "waiting":
+		what += " is kept, and counts once a block has opened the motion"
 	case m.Motion.Fate != "open":
 		what += " is recorded"
 	default:

@@ -157,11 +157,23 @@ func (s *signing) warn(r *scope.MotionReport, now aweigh.Instant) {
 	if r.Bare {
 		fmt.Fprintln(s.err, "aweigh: no block after the one that ordered the motion was final when this file was written: the ballot\nis on the mutation above, which is proven; what it found when it opened, and what it takes, are not.")
 	}
+	if r.Draft {
+		s.warnDraft(r, now)
+		return
+	}
 	switch mo := &r.Motion; {
 	case mo.Deadline <= now:
 		fmt.Fprintln(s.err, "aweigh: by the clock of this machine the motion's deadline has passed. If that is so, this\nballot will be recorded as late and change nothing; it is signed all the same.")
 	case now < mo.Opened:
 		fmt.Fprintln(s.err, "aweigh: by the clock of this machine the motion is not open yet; look at the clock.")
+	}
+}
+
+// warnDraft prints what is open about a motion that no block has opened.
+func (s *signing) warnDraft(r *scope.MotionReport, now aweigh.Instant) {
+	fmt.Fprintln(s.err, "aweigh: no block had opened this motion when the file was written. The ballot is on the mutation above, and counts\nonce a block opens it, if the policy of then lets this key vote.")
+	if r.Mutation.ValidUntil <= now {
+		fmt.Fprintln(s.err, "aweigh: by the clock of this machine, it is too late for a block to open it. If that is so, this ballot will\nnever count; it is signed all the same.")
 	}
 }
 

@@ -121,13 +121,23 @@ func (a *app) motionLs() *cobra.Command {
 			"In the tally, approvals stand on the left, rejections on the right, and the bar marks\n" +
 			"the weight that carries.\n\n" +
 			"The list has the motions of all scopes that the node holds, with a column SCOPE if one\n" +
-			"is of a scope below the root; --scope lists those of one scope.",
+			"is of a scope below the root; --scope lists those of one scope.\n\n" +
+			"Without a quorum, a write opens no motion. --waiting lists the writes that wait at the node\n" +
+			"and would open one. Their ballots can be signed, and count once a block opens the motion:\n" +
+			"aweigh motion show, motion export, ballot approve and ballot import take their IDs, too.",
 	}
 	all := c.Flags().Bool("all", false, "those that are closed, too, as far as they are on record")
+	waiting := c.Flags().Bool("waiting", false, "those, too, that no block has opened yet, because there is no quorum: as they\n"+
+		"would open by the state of the node that answers")
+	c.MarkFlagsMutuallyExclusive("all", "waiting")
 	return a.askingOfMotions(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		r, err := s.Client.Motions(ctx, *all)
+		list := func(ctx context.Context) (*aweighv1.MotionsResponse, error) { return s.Client.Motions(ctx, *all) }
+		if *waiting {
+			list = s.Client.Waiting
+		}
+		r, err := list(ctx)
 		if err != nil {
 			return err
 		}
@@ -231,7 +241,7 @@ func (a *app) closedAs(s *session, last *aweighv1.MotionResponse) error {
 			fmt.Fprintf(a.out, "OK  carried in block %d, revision %d\n", m.ClosedHeight, m.Revision)
 		}
 		return nil
-	case "open", "approved":
+	case "waiting", "open", "approved":
 		state := m.Fate + " still"
 		if m.Doomed != "" {
 			state += ", but as things stand it would be void: " + m.Doomed

@@ -46,10 +46,9 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 		[]string{"  proposed by", author + "  " + r.Author.String()},
 		[]string{"  caller", caller},
 		[]string{"  because", because},
-		[]string{"  opened", fmt.Sprintf("%s, block %d of epoch %d, which anchors of weight %d of %d made final",
-			instant(int64(mo.Opened)), mo.Height, mo.Epoch, r.Origin.Weight, r.Origin.Total)},
+		[]string{"  opened", openedBy(r)},
 		[]string{"  proven", provenBy(r)},
-		[]string{"  deadline", instant(int64(mo.Deadline)) + ", " + remaining(mo.Deadline, now)},
+		[]string{"  deadline", deadline(r, now)},
 		[]string{"  asked for", mo.Approval.String()},
 		[]string{"  takes", takes(r)},
 	)
@@ -68,12 +67,38 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 		return err
 	}
 	fmt.Fprintln(p.Out)
+	if r.Draft {
+		return p.ToSign("the motion as it would open, whose mutation a ballot names", shown.Text)
+	}
 	return p.ToSign("the motion as it opened, whose mutation a ballot names", shown.Text)
+}
+
+// openedBy is the block that opened a motion.
+func openedBy(r *scope.MotionReport) string {
+	mo := &r.Motion
+	if r.Draft {
+		return fmt.Sprintf("not yet, as of block %d of epoch %d, which anchors of weight %d of %d made final",
+			r.Head.Height, r.Head.Epoch, r.Head.Weight, r.Head.Total)
+	}
+	return fmt.Sprintf("%s, block %d of epoch %d, which anchors of weight %d of %d made final",
+		instant(int64(mo.Opened)), mo.Height, mo.Epoch, r.Origin.Weight, r.Origin.Total)
+}
+
+// deadline is until when a motion can be voted on.
+func deadline(r *scope.MotionReport, now aweigh.Instant) string {
+	if r.Draft {
+		return fmt.Sprintf("%v after a block opens it; a block can do so until %s, %s", r.Motion.Approval.Window,
+			instant(int64(r.Mutation.ValidUntil)), remaining(r.Mutation.ValidUntil, now))
+	}
+	return instant(int64(r.Motion.Deadline)) + ", " + remaining(r.Motion.Deadline, now)
 }
 
 // provenBy reports how much of an opening is proven.
 func provenBy(r *scope.MotionReport) string {
 	switch {
+	case r.Draft:
+		return fmt.Sprintf("that its author signed it, and who may vote by the policy of epoch %d; which approval it takes, and what it finds, are only stated by the node that wrote this file",
+			r.Under.Number)
 	case !r.Bare:
 		return fmt.Sprintf("by block %d, which names what opened", r.Head.Height)
 	case r.Decision != nil:

@@ -74,12 +74,14 @@ type inspectionJSON struct {
 	Held          bool             `json:"conditions_held"`
 	Reach         []reachJSON      `json:"reach,omitempty"` // ranges of keys that the author may change; none: all
 	Operations    []*operationJSON `json:"operations"`
-	Effects       []effectJSON     `json:"effects"`            // of operations without transactions within
-	Origin        attestationJSON  `json:"origin"`             // the block that opened it
-	Head          attestationJSON  `json:"head"`               // a later one, whose lineage includes that, or the same if it is bare
-	Warnings      []string         `json:"warnings,omitempty"` // rules that would not hold any more
-	Bare          bool             `json:"bare"`               // opening and findings are only stated by the exporting node
-	Opening       wysiwys.Form     `json:"opening"`            // all of the motion as it opened, with its mutation
+	Effects       []effectJSON     `json:"effects"`                  // of operations without transactions within
+	Origin        *attestationJSON `json:"origin,omitempty"`         // the block that opened it; none of a draft
+	Head          attestationJSON  `json:"head"`                     // a later one, whose lineage includes that, or the same if it is bare
+	Warnings      []string         `json:"warnings,omitempty"`       // rules that would not hold any more
+	Bare          bool             `json:"bare"`                     // opening and findings are only stated by the exporting node
+	Draft         bool             `json:"draft,omitempty"`          // no block has opened it, as of head
+	ValidUntilNs  int64            `json:"valid_until_ns,omitempty"` // of a draft: a block must open it by then
+	Opening       wysiwys.Form     `json:"opening"`                  // all of the motion as it opened, with its mutation
 }
 
 func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*inspectionJSON, error) {
@@ -99,7 +101,14 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 		OpenedNs: int64(mo.Opened), DeadlineNs: int64(mo.Deadline), Passed: mo.Deadline <= now,
 		Asked: mo.Approval.String(), Takes: takes(r), Needed: mo.Rule.Threshold(e.Total()), Anchors: mo.Rule.MinAnchors, Total: e.Total(),
 		Subject: mo.Subject(), Conditions: []string{}, Held: mo.Success, Effects: []effectJSON{},
-		Origin: attestation(r.Origin), Head: attestation(r.Head), Bare: r.Bare,
+		Head: attestation(r.Head), Bare: r.Bare, Draft: r.Draft,
+	}
+	if r.Draft {
+		out.OpenedNs, out.DeadlineNs, out.Passed = 0, 0, r.Mutation.ValidUntil <= now
+		out.ValidUntilNs = int64(r.Mutation.ValidUntil)
+	} else {
+		origin := attestation(r.Origin)
+		out.Origin = &origin
 	}
 	if r.Decision != nil {
 		out.Warnings = policytext.Lost(&r.Under.Policy, nil, r.Decision)

@@ -15,9 +15,11 @@ import (
 
 type motionJSON struct {
 	ID            string             `json:"id"`
-	Scope         string             `json:"scope"`        // which decides it
-	Prefix        string             `json:"scope_prefix"` // of all keys of that scope; "" is the root scope's
-	Fate          string             `json:"fate"`
+	Scope         string             `json:"scope"`                     // which decides it
+	Prefix        string             `json:"scope_prefix"`              // of all keys of that scope; "" is the root scope's
+	Fate          string             `json:"fate"`                      // waiting: no block has opened it yet
+	ValidUntilNs  int64              `json:"valid_until_ns,omitempty"`  // while it is waiting: a block must have opened it by then
+	Kept          bool               `json:"kept,omitempty"`            // likewise: it is on the node's disk
 	Approved      uint64             `json:"approved_height,omitempty"` // of a block, while it waits for its turn
 	Reason        string             `json:"reason,omitempty"`
 	Doomed        string             `json:"doomed,omitempty"` // why an open one would be void as things stand
@@ -74,7 +76,7 @@ type castJSON struct {
 
 func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	out := motionJSON{
-		ID: hex.EncodeToString(m.Id), Scope: hex.EncodeToString(m.Scope), Prefix: string(m.ScopePrefix), Fate: m.Fate, Approved: m.ApprovedHeight, Reason: m.Reason, Doomed: m.Doomed,
+		ID: hex.EncodeToString(m.Id), Scope: hex.EncodeToString(m.Scope), Prefix: string(m.ScopePrefix), Fate: m.Fate, ValidUntilNs: m.ValidUntilNs, Kept: m.Kept, Approved: m.ApprovedHeight, Reason: m.Reason, Doomed: m.Doomed,
 		Subject: m.Subject, Decision: hex.EncodeToString(m.Decision),
 		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Justification: m.Justification, Caller: m.Caller,
 		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
@@ -108,7 +110,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 
 // lacking reports what an open motion still needs; empty if nothing, or it is closed.
 func lacking(m *aweighv1.Motion) string {
-	if m.Fate != "open" {
+	if m.Fate != "open" && m.Fate != waiting {
 		return ""
 	}
 	if m.StepUp {
@@ -122,7 +124,7 @@ func lacking(m *aweighv1.Motion) string {
 		words = append(words, Count(m.HeadsNeeded-m.Heads, "more anchor"))
 	}
 	for _, v := range m.Voters {
-		if v.Required && !counts(v, "approve") {
+		if v.Required && !counts(v, "approve", m.Fate == waiting) {
 			words = append(words, "the approval of "+voterName(v))
 		}
 	}
@@ -137,10 +139,10 @@ func said(choice string, offline bool) string {
 	return choice
 }
 
-// counts reports whether a voter's choice is recorded and in time.
-func counts(v *aweighv1.Voter, choice string) bool {
+// counts reports whether a voter's choice is recorded and in time, or waits to be, as its motion does.
+func counts(v *aweighv1.Voter, choice string, waits bool) bool {
 	for _, b := range v.Ballots {
-		if b.Choice == choice && b.Height > 0 && !b.Late {
+		if b.Choice == choice && (b.Height > 0 && !b.Late || waits) {
 			return true
 		}
 	}
@@ -178,6 +180,8 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 	for _, m := range r.Motions {
 		ends := minute(m.DeadlineNs)
 		switch {
+		case m.Fate == waiting:
+			ends = minute(m.ValidUntilNs)
 		case m.ClosedNs > 0:
 			ends = minute(m.ClosedNs)
 		case m.ApprovedHeight > 0:
@@ -223,7 +227,9 @@ func authorOf(m *aweighv1.Motion) string {
 }
 
 // stands reports whether a motion is not closed.
-func stands(m *aweighv1.Motion) bool { return m.Fate == "open" || m.Fate == "approved" }
+func stands(m *aweighv1.Motion) bool {
+	return m.Fate == "open" || m.Fate == "approved" || m.Fate == waiting
+}
 
 // approvedIn returns since when a motion waits for its turn: its deadline does not matter any
 // more.
@@ -242,6 +248,8 @@ func stateOf(m *aweighv1.Motion) string {
 		if needs := lacking(m); needs != "" {
 			return "open: " + needs
 		}
+	case m.Fate == waiting:
+		return "waits for a block"
 	}
 	return m.Fate
 }
@@ -252,30 +260,14 @@ func fateOf(m *aweighv1.Motion) string {
 		fate += ", waits for its turn"
 	}
 	switch {
+	case m.Fate == waiting:
+		return "not opened yet: it waits for a block, which takes a quorum"
 	case m.Reason != "":
 		return fate + ": " + m.Reason
 	case m.Doomed != "":
 		return fate + ", but as things stand it would be void: " + m.Doomed
 	}
 	return fate
-}
-
-// bar draws the weights: approvals from the left, rejections from the right, and
-// where the threshold lies.
-func bar(m *aweighv1.Motion, width int) string {
-	if m.Total == 0 {
-		return ""
-	}
-	at := func(w uint64) int { return int(w * uint64(width) / m.Total) }
-	cells := []rune(strings.Repeat("·", width))
-	for i := range at(m.Approve) {
-		cells[i] = '█'
-	}
-	for i := range at(m.Reject) {
-		cells[width-1-i] = '▒'
-	}
-	mark := min(at(m.Needed), width)
-	return "[" + string(cells[:mark]) + "|" + string(cells[mark:]) + "] " + share(m.Approve, m.Total)
 }
 
 // motionDocument is the JSON form of an answer about one motion.
@@ -308,13 +300,16 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 		{"source", Told(r.Header)},
 		{"scope", MotionScope(m) + ", " + short(m.Scope)},
 		{"about", aboutMotion(m.Subject, m.Decision)},
-		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", onBehalf(authorOf(m), m.Caller), m.Height, m.Epoch, instant(m.OpenedNs))},
+		{"proposed by", onBehalf(authorOf(m), m.Caller) + openedIn(m)},
 	}
 	if m.Justification != "" {
 		rows = append(rows, []string{"because", m.Justification})
 	}
 	rows = append(rows, []string{"asks", m.Rule}, []string{"state", fateOf(m)})
 	switch {
+	case m.Fate == waiting:
+		rows = append(rows, []string{"needs", orNone(lacking(m)) + ", if it opens under the policy of now"},
+			[]string{"valid until", instant(m.ValidUntilNs) + in(m.ValidUntilNs) + ", when a block must have opened it" + keptWhere(m)})
 	case m.Fate == "open":
 		rows = append(rows, []string{"needs", orNone(lacking(m))}, []string{"until", instant(m.DeadlineNs) + in(m.DeadlineNs)})
 	case m.ApprovedHeight > 0:
@@ -357,6 +352,9 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 		return err
 	}
 	fmt.Fprintln(p.Out)
+	if m.Fate == waiting {
+		return p.ToSign("the motion as it would open now", shown.Text)
+	}
 	return p.ToSign("the motion as it opened", shown.Text)
 }
 
@@ -409,7 +407,7 @@ func (p Printer) Pending(r *aweighv1.MotionResponse) error {
 	case !stands(m):
 		_, err := fmt.Fprintf(p.Out, "motion %s is closed: %s\n", short(m.Id), Line(fateOf(m)))
 		return err
-	case m.ApprovedHeight > 0:
+	case m.ApprovedHeight > 0 || m.Fate == waiting:
 		_, err := fmt.Fprintf(p.Out, "PENDING  motion %s (%s): %s\n", short(m.Id), Line(m.Subject), Line(fateOf(m)))
 		return err
 	}
@@ -434,14 +432,4 @@ func Progress(m *aweighv1.Motion) string {
 		s += ", needs " + l
 	}
 	return s
-}
-
-// DoomedUntil returns until when a motion stays open that would be void, and how it can end
-// before.
-func DoomedUntil(m *aweighv1.Motion) string {
-	sooner := fmt.Sprintf("%s, which proposed it, ends it sooner: aweigh motion withdraw %s", Line(authorOf(m)), short(m.Id))
-	if len(m.Decision) > 0 {
-		sooner = fmt.Sprintf("anchors end it sooner: aweigh ballot reject %s", short(m.Id))
-	}
-	return fmt.Sprintf("it stays open until %s%s at the latest; %s", instant(m.DeadlineNs), in(m.DeadlineNs), sooner)
 }

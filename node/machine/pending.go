@@ -56,6 +56,16 @@ func (p *pool) onDisk(e *pooled) {
 // Kept reports whether a mutation that waits here is on disk, provided that the writes of earlier effects are.
 func (m *Machine) Kept(mutation aweigh.Hash) bool { return m.pool.durable[mutation] }
 
+// Waits visits the bundles that wait here to become part of a final block, in order of arrival, until visit returns
+// false. kept reports whether this node has one on disk, and continues with it after a restart.
+func (m *Machine) Waits(visit func(b *scope.CheckedBundle, kept bool) bool) {
+	for _, e := range m.pool.order {
+		if !e.gone && !visit(e.bundle, e.kept) {
+			return
+		}
+	}
+}
+
 // restorePool reads back the bundles that waited when this node stopped.
 func (m *Machine) restorePool() error {
 	all := Record(m.id, 'p')

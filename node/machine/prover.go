@@ -82,6 +82,16 @@ func (p *Prover) Motion(id votes.MotionID, below aweigh.Height) (*scope.MotionPr
 	return scope.NewMotionProof(a, p.State, &m.Motion, origin, final)
 }
 
+// Draft proves, up to the newest final block, the motion that the nth mutation of a bundle would open by the state.
+// Errors wrap ErrUncovered if there is no such block, or ErrNoHandovers.
+func (p *Prover) Draft(b *scope.CheckedBundle, nth int, mo *scope.Motion) (*scope.MotionProof, error) {
+	a, err := p.ancestry(0, mo.Epoch)
+	if err != nil {
+		return nil, err
+	}
+	return scope.NewDraftProof(a, b, nth, mo), nil
+}
+
 // minutes returns the minutes of a motion, whether the state has it or has forgotten it; nil if there is no such
 // motion.
 func (p *Prover) minutes(id votes.MotionID) (*scope.Minutes, error) {
@@ -95,6 +105,11 @@ func (p *Prover) minutes(id votes.MotionID) (*scope.Minutes, error) {
 // Ancestry returns the ancestry of the newest final block above a height that can be proven. Errors wrap ErrUncovered
 // if there is none, or ErrNoHandovers.
 func (p *Prover) Ancestry(above aweigh.Height) (a scope.Ancestry, err error) {
+	return p.ancestry(above, 0)
+}
+
+// ancestry is Ancestry, with the handovers up to a later epoch than that of the block, if that has begun.
+func (p *Prover) ancestry(above aweigh.Height, later aweigh.Epoch) (a scope.Ancestry, err error) {
 	a.Genesis = p.Genesis
 	if a.Head, err = p.History.Cover(p.State.Height(), above); err != nil {
 		return a, err
@@ -104,7 +119,7 @@ func (p *Prover) Ancestry(above aweigh.Height) (a scope.Ancestry, err error) {
 			return a, err
 		}
 	}
-	epoch := int(a.Head.Header.Epoch)
+	epoch := int(max(a.Head.Header.Epoch, later))
 	if a.Handovers, err = p.History.Handovers(0, epoch); err == nil && len(a.Handovers) < epoch {
 		err = fmt.Errorf("%w: %d of %d", ErrNoHandovers, len(a.Handovers), epoch)
 	}

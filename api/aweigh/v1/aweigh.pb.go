@@ -5803,6 +5803,7 @@ type MotionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Closed        bool                   `protobuf:"varint,1,opt,name=closed,proto3" json:"closed,omitempty"`             // those that are closed, too
 	Linearizable  bool                   `protobuf:"varint,2,opt,name=linearizable,proto3" json:"linearizable,omitempty"` // as in TrustRequest
+	Waiting       bool                   `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`           // those, too, whose fate is waiting
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5847,6 +5848,13 @@ func (x *MotionsRequest) GetClosed() bool {
 func (x *MotionsRequest) GetLinearizable() bool {
 	if x != nil {
 		return x.Linearizable
+	}
+	return false
+}
+
+func (x *MotionsRequest) GetWaiting() bool {
+	if x != nil {
+		return x.Waiting
 	}
 	return false
 }
@@ -5907,7 +5915,7 @@ func (x *MotionsResponse) GetMotions() []*Motion {
 type Motion struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Id             []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // that of the mutation
-	Fate           string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // open, approved (it waits for its turn to be carried), carried, effective (of a decision, after carried), rejected, expired, void, superseded, withdrawn
+	Fate           string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // waiting (no block has opened it yet: what follows is how it would open as of the state here, and opened_ns, deadline_ns and height mean nothing), open, approved (it waits for its turn to be carried), carried, effective (of a decision, after carried), rejected, expired, void, superseded, withdrawn
 	Reason         string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // for void
 	Author         []byte                 `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
 	AuthorName     string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // of the node or anchor, where known
@@ -5940,6 +5948,8 @@ type Motion struct {
 	ScopePrefix    []byte                 `protobuf:"bytes,32,opt,name=scope_prefix,json=scopePrefix,proto3" json:"scope_prefix,omitempty"`           // of all keys of that scope; empty for the root's
 	Caller         string                 `protobuf:"bytes,33,opt,name=caller,proto3" json:"caller,omitempty"`                                        // as in Entry
 	StepUp         bool                   `protobuf:"varint,34,opt,name=step_up,json=stepUp,proto3" json:"step_up,omitempty"`                         // one of its voters decides, a second person; the author waits for it
+	ValidUntilNs   int64                  `protobuf:"varint,35,opt,name=valid_until_ns,json=validUntilNs,proto3" json:"valid_until_ns,omitempty"`     // while it is waiting: a block must have opened it by then
+	Kept           bool                   `protobuf:"varint,36,opt,name=kept,proto3" json:"kept,omitempty"`                                           // likewise: the node has it on disk, and continues with it after a restart
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -6208,6 +6218,20 @@ func (x *Motion) GetCaller() string {
 func (x *Motion) GetStepUp() bool {
 	if x != nil {
 		return x.StepUp
+	}
+	return false
+}
+
+func (x *Motion) GetValidUntilNs() int64 {
+	if x != nil {
+		return x.ValidUntilNs
+	}
+	return 0
+}
+
+func (x *Motion) GetKept() bool {
+	if x != nil {
+		return x.Kept
 	}
 	return false
 }
@@ -9258,13 +9282,14 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x11RedirectsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12&\n" +
 	"\x05moved\x18\x02 \x03(\v2\x10.aweigh.v1.MovedR\x05moved\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"L\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"f\n" +
 	"\x0eMotionsRequest\x12\x16\n" +
 	"\x06closed\x18\x01 \x01(\bR\x06closed\x12\"\n" +
-	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"i\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\x12\x18\n" +
+	"\awaiting\x18\x03 \x01(\bR\awaiting\"i\n" +
 	"\x0fMotionsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xc0\a\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xfa\a\n" +
 	"\x06Motion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
@@ -9302,7 +9327,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05scope\x18\x1f \x01(\fR\x05scope\x12!\n" +
 	"\fscope_prefix\x18  \x01(\fR\vscopePrefix\x12\x16\n" +
 	"\x06caller\x18! \x01(\tR\x06caller\x12\x17\n" +
-	"\astep_up\x18\" \x01(\bR\x06stepUp\"\xa8\x01\n" +
+	"\astep_up\x18\" \x01(\bR\x06stepUp\x12$\n" +
+	"\x0evalid_until_ns\x18# \x01(\x03R\fvalidUntilNs\x12\x12\n" +
+	"\x04kept\x18$ \x01(\bR\x04kept\"\xa8\x01\n" +
 	"\x05Voter\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
