@@ -1,6 +1,10 @@
 package scope
 
-import "github.com/aweigh/aweigh"
+import (
+	"errors"
+
+	"github.com/aweigh/aweigh"
+)
 
 // exceeding names the record of a bundle of which a mutation cost more than declared.
 func exceeding(bundle aweigh.Hash) aweigh.Hash {
@@ -23,7 +27,7 @@ func (x *execution) bundle(c *CheckedBundle) error {
 	if known {
 		spent = &was
 	}
-	early := c.until.Sub(x.block.Header.Time) > x.policy.Limits.ValidFor
+	early := c.until.Sub(x.block.Header.Time) > x.policy.Limits.Patience()
 	exceeded := false
 	for i := range c.mutations {
 		out, err := x.apply(&c.mutations[i], early, spent)
@@ -40,6 +44,14 @@ func (x *execution) bundle(c *CheckedBundle) error {
 		})
 	}
 	return nil
+}
+
+// ErrPatient refuses a mutation that is valid for longer than others and opens no motion.
+var ErrPatient = errors.New("scope: it is valid for longer than limits.valid_for, and takes no approval")
+
+// patient reports whether a mutation is valid for so long that it may only open a motion on keys (P49).
+func (x *execution) patient(m *CheckedMutation) bool {
+	return m.ValidUntil.Sub(x.block.Header.Time) > x.policy.Limits.ValidFor
 }
 
 // apply executes one mutation of a bundle, which is refused if the bundle is early; spent is the bundle's receipt, if

@@ -337,6 +337,11 @@ func (p *Policy) covering(op *Op) (needed *Approval, failure error) {
 	return p.longest(op, op.Kind == OpDelete)
 }
 
+// AsksOfKeys reports whether some change of a key needs approval.
+func (p *Policy) AsksOfKeys() bool {
+	return slices.ContainsFunc(p.Approvals, func(a Approval) bool { return a.ofKeys() })
+}
+
 // Covers is the approval that a put of a key needs, or its deletion; nil if it needs none.
 func (p *Policy) Covers(key []byte, deletion bool) *Approval {
 	a, _ := p.longest(&Op{Key: key}, deletion) // of one key, no two that contradict each other

@@ -19,14 +19,18 @@ type Limits struct {
 	TxnOps             int // compares, or operations of one branch; see Txn.Check
 	JustificationBytes int
 	Drift              time.Duration // how far a block's time may run ahead of a clock; at most a second, see outlasts
-	ValidFor           time.Duration // how far ahead of a block's time ValidUntil may lie
+	ValidFor           time.Duration // how far ahead of a block's time ValidUntil may lie; see Pending
 	Anchors            int           // in a roster
 	ScopeBytes         int64         // of keys (Head.Bytes), from which on puts are refused; 0: any number
 	TTL                time.Duration // for which a node without the scope may reuse its anchors' answers; 0: not at all
 	Rate               int64         // changes a second that a node takes of its own clients, in writes, names and actions; 0: any number
 	TxnDepth           int           // levels of transactions within a transaction; see Txn.Check
 	BlockCost          int64         // that the bundles of a block declare together, in the units of CheckedBundle.Cost
+	Pending            time.Duration // the same for a mutation that opens a motion on keys, if this is more than ValidFor
 }
+
+// Patience is how far ahead of a block's time the ValidUntil of any mutation may lie.
+func (l Limits) Patience() time.Duration { return max(l.ValidFor, l.Pending) }
 
 // DefaultLimits are the limits of a scope whose policy names none.
 func DefaultLimits() Limits {
@@ -50,13 +54,15 @@ func DefaultLimits() Limits {
 }
 
 // What no policy may exceed: a block must fit into a frame of 8 MiB and into
-// what package canon decodes, and receipts are kept for as long as ValidFor.
+// what package canon decodes, and receipts are kept until ValidUntil. Each is smaller than the lineage entry of its
+// mutation, which is kept for good.
 const (
 	mostBlockBytes     = 6 << 20
 	mostBlockMutations = 100_000
 	mostTxnOps         = 10_000
 	mostTxnDepth       = 8 // canon.MaxLevels takes one more
 	mostPeriod         = 24 * time.Hour
+	mostPending        = 90 * 24 * time.Hour
 	mostAnchors        = 4096
 	mostBlockCost      = 100_000_000
 	leastBlockCost     = 100_000 // any decision, and the smallest transactions, fit into it
@@ -75,7 +81,7 @@ func MostLimits() Limits {
 		KeyBytes: mostBlockBytes, ValueBytes: mostBlockBytes, JustificationBytes: mostBlockBytes, MutationBytes: mostBlockBytes,
 		BundleBytes: mostBlockBytes, BlockBytes: mostBlockBytes, BlockMutations: mostBlockMutations, TxnOps: mostTxnOps,
 		Drift: mostDrift, ValidFor: mostPeriod, Anchors: mostAnchors, TTL: mostPeriod, TxnDepth: mostTxnDepth,
-		BlockCost: mostBlockCost,
+		BlockCost: mostBlockCost, Pending: mostPending,
 	}
 }
 
@@ -126,6 +132,7 @@ func (l Limits) check() error {
 		{"ttl", l.TTL, 0, mostPeriod},
 		{"drift", l.Drift, 1, mostDrift},
 		{"valid_for", l.ValidFor, 1, mostPeriod},
+		{"pending", l.Pending, 0, mostPending},
 	} {
 		if b.value < b.least || b.value > b.most {
 			return fmt.Errorf("%w: limits.%s is %v; it must lie between %v and %v", ErrInvalid, b.name, b.value, b.least, b.most)

@@ -142,7 +142,9 @@ func (w *World) question(author *Node) *question {
 	m := w.mutation(t, binary.BigEndian.AppendUint64([]byte("question"), uint64(len(p.questions))))
 	now := w.watch.time.from(w.now)
 	m.ValidUntil = now.Add(w.Scenario.Stop + 5*time.Minute)
-	if most := now.Add(w.Genesis.Policy.Limits.ValidFor); m.ValidUntil > most {
+	if lim := &w.Genesis.Policy.Limits; lim.Pending > lim.ValidFor {
+		m.ValidUntil = now.Add(lim.Pending)
+	} else if most := now.Add(lim.ValidFor); m.ValidUntil > most {
 		m.ValidUntil = most
 	}
 	var err error

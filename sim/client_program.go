@@ -60,6 +60,9 @@ func (c *client) statement(d *model.Drawing, before []scope.Mutation) scope.Muta
 	if r.IntN(3) == 0 { // soon void, and forgotten
 		m.ValidUntil = w.watch.time.from(w.now).Add(time.Duration(r.IntN(4000)) * time.Millisecond)
 	}
+	if lim := &w.Genesis.Policy.Limits; lim.Pending > lim.ValidFor && r.IntN(8) == 0 { // for motions alone
+		m.ValidUntil = w.watch.time.from(w.now).Add(lim.ValidFor + time.Duration(r.Int64N(int64(lim.Pending-lim.ValidFor))))
+	}
 	switch n := r.IntN(20); {
 	case n == 0 && len(before) > 0:
 		return before[r.IntN(len(before))]

@@ -200,6 +200,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	}
 	policy.Approvals = guard(approvals(&w.Scenario.Approval, w.polls.voters), n.Guard)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
+	policy.Limits.Pending = w.Scenario.Approval.Pending
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it
 	policy.Trust.Whole = uint32(n.Whole)
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime

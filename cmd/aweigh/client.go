@@ -234,7 +234,7 @@ func newest(text string, raw bool, action string) (alias.Name, error) {
 func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 	nonce := c.Flags().String("nonce", "", "HEX@NANOSECONDS that an undecided write named, to repeat it safely;\nwith anything else changed, -m and --api too, it is another write")
 	because := c.Flags().StringP("because", "m", "", "why; kept in the history")
-	validFor := c.Flags().Duration("valid-for", 0, "how long it may wait for a quorum, within the policy's limit (default 1m)")
+	validFor := c.Flags().Duration("valid-for", 0, "how long it may wait for a quorum, within the policy's limits.valid_for, or limits.pending\nif it takes approval (default 1m)")
 	return func() (*aweighv1.Once, error) {
 		if !utf8.ValidString(*because) {
 			return nil, fmt.Errorf("%w: --because is not UTF-8 text: %q", errUsage, *because)

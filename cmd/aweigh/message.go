@@ -73,7 +73,7 @@ func about(c *cobra.Command, text string, err error) string {
 	if c.Flags().Lookup("because") != nil {
 		text = tooLong.ReplaceAllString(text, "--because has $1 bytes; at most $2 are taken")
 	}
-	if strings.Contains(text, "limits.valid_for") && c.Flags().Lookup("valid-for") != nil {
+	if (strings.Contains(text, "limits.valid_for") || strings.Contains(text, "limits.pending")) && c.Flags().Lookup("valid-for") != nil {
 		text += "; give a shorter --valid-for (aweigh policy show has the limit)"
 	}
 	var syntax *alias.SyntaxError

@@ -66,6 +66,7 @@ var fields = []field{
 	number("trust.surety_epochs", "for so many epochs after the admission", func(p *scope.Policy) *uint32 { return &p.Trust.SuretyEpochs }),
 
 	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
+	duration("limits.pending", "how long a mutation under approval may wait for a quorum, at most, if that is longer: up to 2160h; 0s: no longer", func(p *scope.Policy) *time.Duration { return &p.Limits.Pending }),
 	size("limits.scope_bytes", "of all versions of keys that are kept (such as 500MiB), from which on puts are refused; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.ScopeBytes }),
 	number("limits.rate", "changes a second that a node takes of its own clients, more wait for their turn; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.Rate }),
 	duration("limits.ttl", "for which nodes that do not hold the scope may give an answer of its anchors again; 0s: not at all", func(p *scope.Policy) *time.Duration { return &p.Limits.TTL }),

@@ -144,7 +144,7 @@ var boundsApart = reasons(map[string]string{
 	"of what a policy or a genesis may say": "scope.maxApprovals scope.maxApprovers scope.maxAuthors scope.maxAuthorPrefixes scope.maxAuthorVerbs scope.maxAuthorName scope.maxRate scope.rateBurst " +
 		"scope.maxShare scope.leastWindow scope.mostWindow scope.mostStepUp scope.maxApprovalDen " +
 		"scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.mostEpoch scope.decideWithin scope.leastMutation scope.mostBlockBytes " +
-		"scope.mostBlockMutations scope.mostTxnOps scope.mostTxnDepth scope.mostPeriod scope.mostAnchors scope.mostBlockCost scope.leastBlockCost scope.mostDrift " +
+		"scope.mostBlockMutations scope.mostTxnOps scope.mostTxnDepth scope.mostPeriod scope.mostPending scope.mostAnchors scope.mostBlockCost scope.leastBlockCost scope.mostDrift " +
 		"scope.driftFactor quorum.MaxDen quorum.MaxTotal trust.MaxDen trust.MaxScore trust.steps node/machine.FoundingScore " +
 		"action.longestNumber action.MaxCost action.MaxValue action.allowance action.MaxRules action.MaxWhen action.MaxParts action.MaxDepth action.MaxLoops",
 	"a price, which authors reckon as well": "scope.stepsAVisit scope.lookUnits scope.readBytes scope.givenBytes scope.deleteUnits scope.mutationUnit scope.opUnits scope.grantUnits " +
@@ -153,7 +153,7 @@ var boundsApart = reasons(map[string]string{
 	"of what nodes that hold no scope are told, and keep":             "node/referral.maxCached node/referral.maxCachedBytes node/referral.MaxBytes node/referral.MaxChanges node/referral.HedgeAfter node/referral.tries",
 	"a gap of milliseconds that every world has":                      "node/machine.announceGap node/machine.helpGap node/machine.blockGap node/machine.gatherMost node/machine.gatherFew node/machine.patience node/machine.retryIn node/machine.everyone node/machine.passOnAfter",
 	"it must exceed what the chain takes, whatever that is":           "node/machine.maxAttends",
-	"no bound": "node/machine.strangersShare node/referral.Farthest",
+	"no bound": "node/machine.strangersShare node/machine.patientShare node/machine.patientOfOne node/referral.Farthest",
 	"of what the edge tells its own clients again": "node/machine.tellFor node/machine.toldBytes",
 })
 

@@ -115,9 +115,16 @@ func (m *Machine) pick(path []*candidate, at aweigh.Instant) []*scope.CheckedBun
 func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, strangers []*line) {
 	var local line
 	by := make(map[aweigh.Hash]*line)
-	latest := at.Add(m.chain.policy.Limits.ValidFor)
+	lim := &m.chain.policy.Limits
 	for _, e := range m.pool.order {
-		if e.gone || inside[e.bundle.ID()] || e.bundle.ValidUntil() < at || e.bundle.ValidUntil() > latest {
+		if e.gone || inside[e.bundle.ID()] || e.bundle.ValidUntil() < at {
+			continue
+		}
+		latest := at.Add(lim.ValidFor)
+		if !e.patience.IsZero() {
+			latest = at.Add(lim.Patience())
+		}
+		if e.bundle.ValidUntil() > latest {
 			continue
 		}
 		if e.local {

@@ -27,22 +27,24 @@ type pool struct {
 	kept      []aweigh.Hash        // bundles that are gone but still on disk
 	durable   map[aweigh.Hash]bool // mutations of the bundles that wait and are on disk
 	paced     map[string]int64     // mutations, by the entry of the policy's authors that counts them at its rate
+	patient   map[aweigh.Hash]int  // bytes of patient bundles, by the author that they act for; all of them under the zero hash
 }
 
 type pooled struct {
-	bundle *scope.CheckedBundle
-	from   Peer        // the peer that sent it first; "": submitted here
-	local  bool        // submitted here
-	scarce bool        // came from a peer that is no anchor: other anchors may lack it
-	view   aweigh.View // view of the open proposal that holds it, 0 if there is none
-	gone   bool
-	came   aweigh.Instant
-	kept   bool           // it is on disk
-	since  aweigh.Instant // when it was sent last
-	sent   int            // how often it was sent again
-	wait   int            // how often the time until it is sent again has doubled
-	around int            // index of the peer that received it last, when it is sent to some peers in turn
-	paced  map[string]int64
+	bundle   *scope.CheckedBundle
+	from     Peer        // the peer that sent it first; "": submitted here
+	local    bool        // submitted here
+	scarce   bool        // came from a peer that is no anchor: other anchors may lack it
+	view     aweigh.View // view of the open proposal that holds it, 0 if there is none
+	gone     bool
+	came     aweigh.Instant
+	kept     bool           // it is on disk
+	since    aweigh.Instant // when it was sent last
+	sent     int            // how often it was sent again
+	wait     int            // how often the time until it is sent again has doubled
+	patience aweigh.Hash    // for whom it is counted as patient; zero: for none
+	around   int            // index of the peer that received it last, when it is sent to some peers in turn
+	paced    map[string]int64
 }
 
 func newPool(limit int) pool { return pool{limit: limit} }
@@ -50,7 +52,9 @@ func newPool(limit int) pool { return pool{limit: limit} }
 // add takes a bundle, or returns ErrBusy if there is no room. A bundle that is there already stays. There is always
 // room for a bundle that a proposal waits for: otherwise an attacker could fill the pools of all anchors with
 // different bundles, and no proposal could be assembled.
-func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now aweigh.Instant) error {
+//
+// patient is the author that a bundle which may wait for weeks acts for, zero for other bundles.
+func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now aweigh.Instant, patient aweigh.Hash) error {
 	local := from == ""
 	if e := p.entries[b.ID()]; e != nil {
 		if local {
@@ -61,7 +65,11 @@ func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now a
 	if p.bytes+len(b.Raw()) > p.limit && !wanted {
 		return ErrBusy
 	}
-	e := &pooled{bundle: b, from: from, local: local, scarce: scarce, came: now, since: now}
+	if full := p.waitsFull(patient, len(b.Raw())); full != nil && !wanted {
+		return full
+	}
+	e := &pooled{bundle: b, from: from, local: local, scarce: scarce, came: now, since: now, patience: patient}
+	p.countPatient(e, +1)
 	if p.entries == nil {
 		p.entries = make(map[aweigh.Hash]*pooled)
 	}
@@ -125,6 +133,7 @@ func (p *pool) remove(e *pooled) {
 		p.wait(e, -1)
 	}
 	p.pace(e, e.paced, -1)
+	p.countPatient(e, -1)
 	e.bundle = nil // its place in order may be kept for long
 	if p.gone > 1024 && p.gone > len(p.order)/2 {
 		live := make([]*pooled, 0, len(p.order)-p.gone) // not in place: expire is on its way through the old one
@@ -224,7 +233,7 @@ func (p *pool) expire(now aweigh.Instant) {
 		if !e.gone && e.bundle.ValidUntil() < now {
 			p.drop(e)
 		}
-		if !e.gone {
+		if !e.gone && e.patience.IsZero() {
 			break // in order of arrival, so mostly in order of expiry
 		}
 	}
@@ -279,13 +288,17 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	case b.Scope() != m.id:
 		return ErrOtherScope
 	case b.ValidUntil() > m.latest(&lim):
-		return errTooLong
+		return tooLong(&lim)
 	case b.ValidUntil() < at:
 		return &ExpiredError{Time: head}
 	}
 	wanted := m.wants.lacks(b.ID()) // then execution denies what its author may not: a leader that took it keeps its view
 	if err := m.chain.terms.Admits(b); err != nil && !wanted {
 		return err
+	}
+	patient := m.patient(b)
+	if !patient.IsZero() && !m.chain.policy.AsksOfKeys() && !wanted {
+		return errTooLong
 	}
 	if !b.CheckedWithin(lim) { // under another policy
 		var err error
@@ -301,7 +314,7 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 		return failure
 	}
 	scarce := from != "" && m.anchors[from] == (aweigh.AnchorID{})
-	if err := m.pool.add(b, from, scarce, wanted, m.now); err != nil {
+	if err := m.pool.add(b, from, scarce, wanted, m.now, patient); err != nil {
 		return err
 	}
 	m.pool.pace(m.pool.entries[b.ID()], counts, +1)
@@ -311,7 +324,7 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 
 // latest returns the latest ValidUntil that is accepted now.
 func (m *Machine) latest(lim *scope.Limits) aweigh.Instant {
-	return max(m.now, m.chain.state.Head().Time).Add(lim.ValidFor + lim.Drift)
+	return max(m.now, m.chain.state.Head().Time).Add(lim.Patience() + lim.Drift)
 }
 
 // applied reports whether, for each mutation of a bundle, the chain has an outcome: its own, or that the bundle

@@ -23,6 +23,9 @@ func (m *Model) transact(mut *scope.CheckedMutation, out *scope.Outcome) error {
 	if asked != nil {
 		return m.propose(mut, asked, path, out)
 	}
+	if mut.ValidUntil.Sub(m.block.Header.Time) > m.block.policy.Limits.ValidFor {
+		return scope.ErrPatient
+	}
 	rest := path
 	out.Succeeded, out.Responses = path[0], m.run(mut.Txn, &rest)
 	return nil

@@ -10,6 +10,7 @@ type Approval struct {
 	Share   Share         `yaml:"share,omitempty"`   // of the whole weight that must approve; 1/2
 	Anchors int           `yaml:"anchors,omitempty"` // and how many anchors must; 0
 	Window  time.Duration `yaml:"window,omitempty"`  // how long a motion stays open; 1h
+	Pending time.Duration `yaml:"pending,omitempty"` // how long it may wait for the block that opens it, if that is longer than for other changes; 0
 
 	Approvers int   `yaml:"approvers,omitempty"` // keys without a node that vote as well; 0
 	Weight    Share `yaml:"weight,omitempty"`    // of each, of that of all anchors together; 1/10
@@ -81,6 +82,14 @@ func (c *checker) approval(s Scenario) {
 	c.period("approval.window", a.Window)
 	c.need(a.Window >= time.Second, "approval.window", "%v is less than a second", a.Window)
 	c.period("approval.delay", a.Delay)
+	c.period("approval.pending", a.Pending)
+}
+
+// pending lets the motions of half of the worlds wait for longer than other changes.
+func (d drawing) pending(s *Scenario) {
+	if s.Approval.Motions > 0 && d.one(2) {
+		s.Approval.Pending = 11*time.Minute + time.Duration(d.IntN(120))*time.Minute
+	}
 }
 
 // stepUp makes the approval of a third of the worlds with motions a step-up. A decision about its share ends it.

@@ -1,0 +1,107 @@
+package machine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// newPatient makes a lone machine whose policy lets motions wait for a month.
+func newPatient(t *testing.T) *lone {
+	p := scope.OpenPolicy(quorum.BFT)
+	p.Limits.Pending = 30 * 24 * time.Hour
+	p.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/secrets/"), Num: 1, Den: 2, Window: time.Hour}}
+	return newLone(t, p, true)
+}
+
+// waits is a bundle of an author that is valid for a time.
+func (n *lone) waits(t *testing.T, author votes.PrivateKey, nonce byte, size int, valid time.Duration) *scope.CheckedBundle {
+	t.Helper()
+	b, err := scope.Sign(author, n.chain.policy.Limits, scope.Mutation{
+		Scope: n.id, Class: scope.Write, Content: canon.Encode(putTxn("/secrets/k", string(make([]byte, size)))),
+		Nonce: []byte{nonce, 2, 3, 4, 5, 6, 7, 8}, ValidUntil: n.now.Add(valid),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestPatientBundlesLeaveRoom: what may wait for weeks takes a part of the pool, and that of one author a smaller one.
+func TestPatientBundlesLeaveRoom(t *testing.T) {
+	n := newPatient(t)
+	n.pool.limit = 16 << 20
+	const month, size = 29 * 24 * time.Hour, 400 << 10
+	fill := func(author votes.PrivateKey) (taken int) {
+		for i := range byte(10) {
+			switch err := n.admit(n.waits(t, author, i, size, month), "peer"); {
+			case err == nil:
+				taken++
+			case !errors.Is(err, ErrBusy) || !errors.Is(err, errManyPatient):
+				t.Fatal(err)
+			}
+		}
+		return taken
+	}
+	var all []int
+	for i := range byte(6) {
+		all = append(all, fill(loneKey(t, 20+i)))
+	}
+	if all[0] != 2 || all[3] != 2 || all[5] != 0 || n.pool.bytes > n.pool.limit/patientShare {
+		t.Fatalf("authors have %v bundles of %d bytes in all", all, n.pool.bytes)
+	}
+	if err := n.admit(n.waits(t, loneKey(t, 20), 99, size, time.Minute), "peer"); err != nil {
+		t.Errorf("what waits for a minute: %v", err)
+	}
+
+	// A bundle that expires does so behind those that wait on, and gives its room back.
+	before := n.pool.bytes
+	n.pool.expire(n.now.Add(2 * time.Minute))
+	if n.pool.bytes >= before || len(n.pool.patient) == 0 {
+		t.Errorf("%d bytes wait, %d before", n.pool.bytes, before)
+	}
+	n.pool.expire(n.now.Add(month + time.Minute))
+	if n.pool.bytes != 0 || len(n.pool.patient) != 0 {
+		t.Errorf("in the end %d bytes wait, counted are %v", n.pool.bytes, n.pool.patient)
+	}
+}
+
+// TestPatientBundlesAreForMotions: no machine takes a bundle that waits for weeks where no policy asks for approval, and
+// none that waits for longer than the policy allows.
+func TestPatientBundlesAreForMotions(t *testing.T) {
+	n := newPatient(t)
+	if err := n.admit(n.waits(t, loneKey(t, 20), 1, 1, 31*24*time.Hour), ""); !errors.Is(err, errTooPatient) {
+		t.Errorf("for longer than a month: %v", err)
+	}
+	b := n.waits(t, loneKey(t, 20), 2, 1, time.Hour)
+	if err := n.admit(b, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(n.pick(nil, n.now)); got != 1 {
+		t.Errorf("%d bundles in a block", got)
+	}
+
+	// What only seems to be patient, as its author's clock is ahead, waits until it is not.
+	n = newPatient(t)
+	lim := n.chain.policy.Limits
+	if err := n.admit(n.waits(t, loneKey(t, 20), 3, 1, lim.ValidFor+lim.Drift), ""); err != nil {
+		t.Fatal(err)
+	}
+	for after, want := range map[time.Duration]int{0: 0, lim.Drift: 1} { // order-free
+		if got := len(n.pick(nil, n.now.Add(after))); got != want {
+			t.Errorf("%d bundles in a block %v later, want %d", got, after, want)
+		}
+	}
+
+	p := scope.OpenPolicy(quorum.BFT)
+	p.Limits.Pending = 30 * 24 * time.Hour
+	n = newLone(t, p, true)
+	if err := n.admit(n.waits(t, loneKey(t, 20), 4, 1, time.Hour), ""); !errors.Is(err, errTooLong) {
+		t.Errorf("without approvals: %v", err)
+	}
+}
