@@ -102,6 +102,9 @@ func (a *app) authGrant() *cobra.Command {
 			entry.Prefixes = append(entry.Prefixes, prefix)
 		}
 		slices.SortFunc(entry.Prefixes, bytes.Compare)
+		if err := entry.Check(); err != nil {
+			return fmt.Errorf("%w: author %q: %w", errUsage, entry.Name, err)
+		}
 		return a.changeAuthors(ctx, s, once, *here, func(all []scope.Author) ([]scope.Author, error) {
 			return policytext.SetAuthor(all, entry), nil
 		})

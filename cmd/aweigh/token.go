@@ -75,6 +75,10 @@ func (f *grantFlags) grant(name string, now time.Time) (g scope.Grant, err error
 		g.Prefixes = append(g.Prefixes, prefix)
 	}
 	slices.SortFunc(g.Prefixes, bytes.Compare)
+	bounds := scope.Author{Name: name, Who: scope.Anyone, Prefixes: g.Prefixes, Verbs: g.Verbs}
+	if err := bounds.Check(); err != nil {
+		return g, fmt.Errorf("%w: token %q: %w", errUsage, name, err)
+	}
 	if *f.to != "" {
 		if g.To, err = votes.ParsePublicKey(*f.to); err != nil {
 			return g, fmt.Errorf("%w: --to: %w", errUsage, err)
