@@ -61,6 +61,10 @@ func (a *app) invite() *cobra.Command {
 				Motion string `json:"motion,omitempty"`
 			}{r.Invite, r.Name, fmt.Sprintf("%x", r.Motion)})
 		}
+		if r.Name != "" {
+			fmt.Fprintf(a.err, "invite %s, for %s, until %s\n", show.Line(r.Name), show.Count(*uses, "node"),
+				time.Now().Add(*span).UTC().Format(time.RFC3339))
+		}
 		_, err = fmt.Fprintln(a.out, show.Line(r.Invite))
 		return err
 	})
