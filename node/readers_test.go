@@ -262,6 +262,29 @@ func TestStrangersLearnNoState(t *testing.T) {
 	}
 }
 
+// TestFewPeersThatPartedStayAdmitted: a peer may part while the host asks whether to admit it, so that nothing tells
+// later that it did. Connected peers stay admitted.
+func TestFewPeersThatPartedStayAdmitted(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2, quorum.BFT)
+	n, other := c.nodes[0], c.nodes[1].host.ID()
+	r := &n.root.readers
+	known := func() (all int, has bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.admitted), r.admitted[other]
+	}
+	testwait.Until(t, "the other node is connected, and admitted", func() bool {
+		return slices.ContainsFunc(n.host.Peers(), func(p p2p.PeerInfo) bool { return p.ID == other }) && n.admits(other)
+	})
+	for i := range 3 * maxReaders {
+		n.admits(peer.ID(fmt.Sprint("parted", i)))
+		if all, has := known(); all > maxReaders || !has {
+			t.Fatalf("%d peers are admitted after %d that parted, and the connected one is: %v", all, i+1, has)
+		}
+	}
+}
+
 // TestInvitesAdmitSoManyNodes: and no more, whatever comes at once; a node that is admitted uses nothing up. One that
 // is over, revoked, forged or bound to another peer admits none.
 func TestInvitesAdmitSoManyNodes(t *testing.T) {
