@@ -130,13 +130,13 @@ var ErrNotAdmitted = errors.New("node: not admitted")
 var ErrNoList = errors.New("node: the policy lists no observers, so invites can admit none; add an author, as in: " +
 	"observers who=listed list=/observers/ verbs=read")
 
-// check returns why there can be no such ticket.
-func (t *Tickets) check() error {
+// Check returns why there can be no such tickets. Errors wrap scope.ErrInvalid.
+func (t *Tickets) Check() error {
 	unfit := func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", r)
 	}
 	switch {
-	case t.Name == "" || len(t.Name) > 64 || strings.ContainsFunc(t.Name, unfit):
+	case len(t.Name) > 64 || strings.ContainsFunc(t.Name, unfit):
 		return fmt.Errorf("%w: the name of an invite has 1 to 64 letters, digits, - and _; %q has not", scope.ErrInvalid, t.Name)
 	case t.Uses < 1 || t.Uses > MaxUses:
 		return fmt.Errorf("%w: an invite admits 1 to %d nodes", scope.ErrInvalid, MaxUses)
@@ -159,13 +159,13 @@ func (n *Node) Invite(ctx context.Context, t Tickets, once Once) (i Invite, r ma
 	if policy.List() == nil {
 		return i, r, ErrNoList
 	}
+	if err := t.Check(); err != nil {
+		return i, r, err
+	}
 	if t.Name == "" {
 		var drawn [5]byte
 		rand.Read(drawn[:])
 		t.Name = hex.EncodeToString(drawn[:])
-	}
-	if err := t.check(); err != nil {
-		return i, r, err
 	}
 	i.Ticket, i.Secret = t.Name, make([]byte, secretBytes)
 	rand.Read(i.Secret)
@@ -287,7 +287,7 @@ func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 	if list == nil {
 		return errNoTicket
 	}
-	if t := (Tickets{Name: k.Ticket, Uses: 1, For: time.Second}); t.check() != nil || len(k.Name) > maxObserver ||
+	if t := (Tickets{Name: k.Ticket, Uses: 1, For: time.Second}); k.Ticket == "" || t.Check() != nil || len(k.Name) > maxObserver ||
 		strings.ContainsFunc(k.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("%w: a knock of another form", ErrNotAdmitted)
 	}

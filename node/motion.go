@@ -77,7 +77,9 @@ func (n *Replica) Motions(closed bool) (all []Motion, head scope.Head, err error
 			return false
 		}
 		var m Motion
-		m, bad = n.motionOf(v, id)
+		if m, bad = n.motionOf(v, id); bad == nil && m.Ending == nil {
+			m.Doomed, bad = v.Doomed(m.Opening)
+		}
 		all = append(all, m)
 		return bad == nil
 	})

@@ -219,8 +219,13 @@ func TestSnapshotsComeByTheTrustedRoster(t *testing.T) {
 func TestForeignQuestionsWaitForThePin(t *testing.T) {
 	later := scope.Trusted{Epoch: 1 << 40, Roster: aweigh.Sum([]byte("to come"))}
 	n := startClusterWith(t, 1, quorum.BFT, func(_ int, n *Node) { n.pin.want = later }).nodes[0]
-	for _, kind := range []uint8{referral.AskSubmit, referral.AskProve, referral.AskReferrals, referral.AskJudge, referral.AskLook} {
-		if _, err := n.root.serveForeign(t.Context(), "stranger", referral.Question{Kind: kind}); !errors.Is(err, ErrInstalling) {
+	for kind, body := range map[uint8][]byte{
+		referral.AskSubmit: nil, referral.AskProve: []byte("/a"), referral.AskJudge: nil,
+		referral.AskReferrals: canon.Encode(referral.ListOf(referral.Keys([]byte("/a")))),
+		referral.AskLook:      canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/a")}}}),
+	} {
+		ask := referral.Question{Kind: kind, Body: body}
+		if _, err := n.root.serveForeign(t.Context(), "stranger", ask); !errors.Is(err, ErrInstalling) {
 			t.Errorf("question %d: %v", kind, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
+	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -37,7 +38,8 @@ type reader struct {
 	looked bool
 }
 
-// maxReaders bounds the peers that are remembered; most are no strangers, as a host has p2p.Config.MaxPeers peers.
+// maxReaders bounds the peers that are remembered; most are no strangers, as a host has p2p.Config.MaxPeers peers. It
+// also bounds the peers that are admitted and not connected.
 const maxReaders = 4096
 
 // keyOf returns the identity of a peer's key, zero if its name holds none.
@@ -313,14 +315,28 @@ func (n *Node) admits(id peer.ID) bool {
 			return false
 		}
 	}
-	r := &n.root.readers
+	n.root.readers.admit(id, n.host.Peers)
+	return true
+}
+
+// admit notes that the host admits a peer. A peer may have parted while it was judged: so of too many peers, those stay
+// that are connected.
+func (r *readers) admit(id peer.ID, connected func() []p2p.PeerInfo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.admitted == nil {
 		r.admitted = make(map[peer.ID]bool)
 	}
-	r.admitted[id] = true
-	return true
+	if r.admitted[id] = true; len(r.admitted) <= maxReaders {
+		return
+	}
+	all := r.admitted
+	r.admitted = map[peer.ID]bool{id: true}
+	for _, p := range connected() {
+		if all[p.ID] {
+			r.admitted[p.ID] = true
+		}
+	}
 }
 
 // parted forgets a peer that is no longer connected.

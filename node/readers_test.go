@@ -249,6 +249,42 @@ func TestStrangersLearnNothing(t *testing.T) {
 	}
 }
 
+// TestStrangersLearnNoState: a stranger gets the same refusal from a node that serves nothing before it has reached the
+// roster that its operator trusts as from any other anchor.
+func TestStrangersLearnNoState(t *testing.T) {
+	t.Parallel()
+	later := scope.Trusted{Epoch: 1 << 40, Roster: aweigh.Sum([]byte("to come"))}
+	c := startClusterUnder(t, 1, scope.DefaultPolicy(quorum.BFT), func(_ int, n *Node) { n.pin.want = later })
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	if all := c.outsider().refusedAll(ctx, c.nodes[0], c.nodes[0].root); len(all) > 0 {
+		t.Error("a stranger got answers to", all)
+	}
+}
+
+// TestFewPeersThatPartedStayAdmitted: a peer may part while the host asks whether to admit it, so that nothing tells
+// later that it did. Connected peers stay admitted.
+func TestFewPeersThatPartedStayAdmitted(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2, quorum.BFT)
+	n, other := c.nodes[0], c.nodes[1].host.ID()
+	r := &n.root.readers
+	known := func() (all int, has bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.admitted), r.admitted[other]
+	}
+	testwait.Until(t, "the other node is connected, and admitted", func() bool {
+		return slices.ContainsFunc(n.host.Peers(), func(p p2p.PeerInfo) bool { return p.ID == other }) && n.admits(other)
+	})
+	for i := range 3 * maxReaders {
+		n.admits(peer.ID(fmt.Sprint("parted", i)))
+		if all, has := known(); all > maxReaders || !has {
+			t.Fatalf("%d peers are admitted after %d that parted, and the connected one is: %v", all, i+1, has)
+		}
+	}
+}
+
 // TestInvitesAdmitSoManyNodes: and no more, whatever comes at once; a node that is admitted uses nothing up. One that
 // is over, revoked, forged or bound to another peer admits none.
 func TestInvitesAdmitSoManyNodes(t *testing.T) {
@@ -419,6 +455,16 @@ func TestObserversFollowByInvite(t *testing.T) {
 	}
 	if r, err := n.Txn(ctx, putTxn("/mine", "v"), Once{}); err == nil && r.Code != scope.Failed {
 		t.Errorf("an observer wrote: %+v, %v", r, err)
+	}
+	// It answers the questions of strangers as an anchor does that lost its seat, and tells readers that it is none.
+	look := canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/k0")}}})
+	ask := referral.Question{Kind: referral.AskLook, Body: look}
+	raw, err := n.root.serveForeign(ctx, "stranger", ask)
+	if err != nil || !bytes.Equal(raw, canon.Encode(referral.Unseated(0))) {
+		t.Errorf("an observer tells strangers %q, %v", raw, err)
+	}
+	if _, err := n.root.serveForeign(ctx, c.nodes[0].Peer(), ask); !errors.Is(err, ErrNoAnchor) {
+		t.Errorf("an observer tells a reader %v", err)
 	}
 }
 

@@ -27,15 +27,9 @@ const (
 )
 
 // serveForeign answers a question about the scope from a peer that does not hold it, at the cost of the peer's budget.
+// It judges the peer's rights before it looks at the state of this node.
 func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral.Question) ([]byte, error) {
 	e := n.epochs.epoch()
-	key := n.anchor.Load()
-	if key == nil {
-		return nil, ErrNoAnchor
-	}
-	if err := n.of.pin.holds(); err != nil {
-		return nil, err
-	}
 	if ask.Kind != referral.AskSubmit && len(ask.Body) > foreignQuestion {
 		return nil, referral.ErrUnasked
 	}
@@ -48,7 +42,10 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 	if err == nil {
 		err = n.refusesInquiry(p, &q)
 	}
-	_, seated := e.Roster.Seat(key.Public().ID())
+	key, seated := n.anchor.Load(), false
+	if key != nil {
+		_, seated = e.Roster.Seat(key.Public().ID())
+	}
 	switch {
 	case errors.Is(err, scope.ErrNoReader): // it learns nothing else, not even the epoch
 		n.measured.unread.Add(1)
@@ -58,6 +55,10 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 		return canon.Encode(referral.Refused()), nil
 	case err != nil:
 		return nil, err
+	case key == nil:
+		return nil, ErrNoAnchor
+	case n.of.pin.holds() != nil:
+		return nil, n.of.pin.holds()
 	case !seated: // the asker knows an epoch in which it had a seat
 		return canon.Encode(referral.Unseated(e.Number)), nil
 	}

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -26,8 +27,8 @@ func (h *Host) admits(r *remote) bool {
 	return r.admitted.Load()
 }
 
-// awaitAdmission waits until a peer is admitted. It is false if the peer goes before that.
-func (h *Host) awaitAdmission(r *remote) bool {
+// awaitAdmission waits until a peer is admitted. It is false if the peer goes before that, or gone is closed.
+func (h *Host) awaitAdmission(r *remote, gone <-chan struct{}) bool {
 	if h.admits(r) {
 		return true
 	}
@@ -41,15 +42,43 @@ func (h *Host) awaitAdmission(r *remote) bool {
 			}
 		case <-r.ctx.Done():
 			return false
+		case <-gone:
+			return false
 		}
 	}
 }
 
-// admittedOnly is a stream of pubsub to a peer. The first write waits until the peer is admitted.
+// admittedOnly is a stream of pubsub to a peer. The first write waits until the peer is admitted. pubsub reads from the
+// stream all the time, and resets it if the peer does: that ends the wait, or a peer that resets the streams that it
+// gets would make one write after another wait.
 type admittedOnly struct {
 	network.Stream
-	h *Host
-	r *remote
+	h    *Host
+	r    *remote
+	gone chan struct{} // closed when the stream is reset or closed
+	once *sync.Once
+}
+
+func newAdmittedOnly(s network.Stream, h *Host, r *remote) admittedOnly {
+	return admittedOnly{s, h, r, make(chan struct{}), new(sync.Once)}
+}
+
+// Reset implements network.Stream.
+func (s admittedOnly) Reset() error {
+	s.once.Do(func() { close(s.gone) })
+	return s.Stream.Reset()
+}
+
+// ResetWithError implements network.Stream.
+func (s admittedOnly) ResetWithError(code network.StreamErrorCode) error {
+	s.once.Do(func() { close(s.gone) })
+	return s.Stream.ResetWithError(code)
+}
+
+// Close implements network.Stream.
+func (s admittedOnly) Close() error {
+	s.once.Do(func() { close(s.gone) })
+	return s.Stream.Close()
 }
 
 // gossipWrite is how long a write to a peer that was admitted meanwhile may take, as pubsub has it.
@@ -58,7 +87,7 @@ const gossipWrite = 30 * time.Second
 // Write implements network.Stream.
 func (s admittedOnly) Write(b []byte) (int, error) {
 	if !s.r.admitted.Load() {
-		if !s.h.awaitAdmission(s.r) {
+		if !s.h.awaitAdmission(s.r, s.gone) {
 			return 0, fmt.Errorf("%w: %s", ErrNotConnected, s.r.id)
 		}
 		if err := s.SetWriteDeadline(time.Now().Add(gossipWrite)); err != nil { // pubsub's may have passed

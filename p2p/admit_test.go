@@ -2,15 +2,66 @@ package p2p
 
 import (
 	"fmt"
+	"runtime/pprof"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"github.com/aweigh/aweigh/internal/testwait"
 )
+
+// TestStreamsThatAreResetDoNotWait: a peer that is not admitted, resets each stream of gossip and offers gossip anew
+// makes at most one write wait for its admission.
+func TestStreamsThatAreResetDoNotWait(t *testing.T) {
+	h := start(t, func(c *Config) { c.Admit = func(peer.ID) bool { return false } })
+	if err := h.Join("t"); err != nil { // so there is something to write
+		t.Fatal(err)
+	}
+	stranger := start(t, nil)
+	spoken := []protocol.ID{pubsub.GossipSubID_v13, pubsub.GossipSubID_v12, pubsub.GossipSubID_v11, pubsub.GossipSubID_v10}
+	var resets atomic.Int64
+	for _, name := range spoken {
+		stranger.host.SetStreamHandler(name, func(s network.Stream) {
+			_ = s.Reset()
+			resets.Add(1)
+		})
+	}
+	join(t, h, stranger)
+	testwait.Until(t, "the host opened a stream", func() bool { return resets.Load() > 0 })
+	offer := func(offered bool) {
+		names := []protocol.ID{h.proofID}
+		if offered {
+			names = append(names, spoken...)
+		}
+		testwait.Until(t, "the host knows what the stranger offers", func() bool {
+			pushesIdentify(t, stranger.host, h.ID(), names...) // libp2p pushes as well, and less
+			some, err := h.host.Peerstore().SupportsProtocols(stranger.ID(), spoken...)
+			return err == nil && len(some) > 0 == offered
+		})
+	}
+	for range 12 { // pubsub itself opens four streams again
+		before := resets.Load()
+		testwait.Until(t, "the host opens another stream", func() bool {
+			offer(false)
+			offer(true)
+			return resets.Load() > before
+		})
+	}
+	testwait.Until(t, "few writes wait", func() bool {
+		var all strings.Builder
+		if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(all.String(), ".(*Host).awaitAdmission(") <= 1
+	})
+}
 
 // TestGossipDoesNotWaitForAdmission: what is published before a peer is admitted is not kept for it, and it is not
 // among those that hear gossip; what is published later reaches it.

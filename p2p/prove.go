@@ -192,7 +192,7 @@ func (p provenOnly) NewStream(ctx context.Context, to peer.ID, names ...protocol
 	if err != nil {
 		return nil, err
 	}
-	return admittedOnly{s, p.h, r}, nil
+	return newAdmittedOnly(s, p.h, r), nil
 }
 
 // SetStreamHandler implements host.Host.

@@ -44,8 +44,8 @@ func bare(t *testing.T, options ...libp2p.Option) host.Host {
 	return lp
 }
 
-// answersIdentify makes lp name protocols, and calls before and after it does.
-func answersIdentify(t *testing.T, lp host.Host, before func(), after func(network.Stream), names ...protocol.ID) {
+// identifyOf is what lp says of itself if it speaks some protocols.
+func identifyOf(t *testing.T, lp host.Host, names []protocol.ID) []byte {
 	t.Helper()
 	key, err := crypto.MarshalPublicKey(lp.Peerstore().PubKey(lp.ID()))
 	if err != nil {
@@ -55,6 +55,28 @@ func answersIdentify(t *testing.T, lp host.Host, before func(), after func(netwo
 	if err != nil {
 		t.Fatal(err)
 	}
+	return raw
+}
+
+// pushesIdentify makes lp tell another host that it now speaks some protocols.
+func pushesIdentify(t *testing.T, lp host.Host, to peer.ID, names ...protocol.ID) {
+	t.Helper()
+	s, err := lp.NewStream(t.Context(), to, "/ipfs/id/push/1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write(lengthened(identifyOf(t, lp, names))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answersIdentify makes lp name protocols, and calls before and after it does.
+func answersIdentify(t *testing.T, lp host.Host, before func(), after func(network.Stream), names ...protocol.ID) {
+	t.Helper()
+	raw := identifyOf(t, lp, names)
 	lp.SetStreamHandler("/ipfs/id/1.0.0", func(s network.Stream) {
 		before()
 		_, _ = s.Write(lengthened(raw))

@@ -86,7 +86,7 @@ func (a *Approval) String() string {
 	s := a.name() + ": "
 	switch {
 	case a.StepUp:
-		return s + fmt.Sprintf("a second person, %s, within %v", a.seconds(), a.Window)
+		return s + fmt.Sprintf("a second person: %s, within %v", a.seconds(), a.Window)
 	case a.Num == 0 && a.Finalize.Den > 0:
 		s += a.Finalize.String() + " of the weight, as to finalize"
 	case a.Finalize.Den > 0:

@@ -111,6 +111,9 @@ func (p *Policy) checkAuthors() error {
 	return nil
 }
 
+// Check returns why no policy can have the entry, whatever its limits.
+func (a *Author) Check() error { return a.check(MostLimits().KeyBytes) }
+
 func (a *Author) check(keyBytes int) error {
 	switch hasKey := a.Key.Scheme != "" || len(a.Key.Bytes) > 0; {
 	case a.Name == "" || len(a.Name) > maxAuthorName || !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unfitForName):

@@ -102,6 +102,9 @@ func (a *app) authGrant() *cobra.Command {
 			entry.Prefixes = append(entry.Prefixes, prefix)
 		}
 		slices.SortFunc(entry.Prefixes, bytes.Compare)
+		if err := entry.Check(); err != nil {
+			return fmt.Errorf("%w: author %q: %w", errUsage, entry.Name, err)
+		}
 		return a.changeAuthors(ctx, s, once, *here, func(all []scope.Author) ([]scope.Author, error) {
 			return policytext.SetAuthor(all, entry), nil
 		})
@@ -153,9 +156,11 @@ func (a *app) authCanI() *cobra.Command {
 			"decides about KEY, and by the rules of its policy. VERB is " + strings.Join(scope.AuthorVerbs, ", ") + " or the\n" +
 			"verb of an action. It exits with 4 if the author may not, and with 10 if it may, but has to\n" +
 			"wait for approval: of a second person (step-up), or of those that the policy asks for.",
-		Example: "  aweigh auth can-i put /apps/web\n  aweigh auth can-i delete /apps/web --as alice",
+		Example: "  aweigh auth can-i put /apps/web\n  aweigh auth can-i delete /apps/web --as alice\n" +
+			"  aweigh auth can-i put /apps/web --as alice.key",
 	}
-	as := c.Flags().String("as", "", "the author: the name of an entry or of an anchor, a public key, the hash of\none, or the file of a token (default: the node)")
+	as := c.Flags().String("as", "", "the author: the name of an entry or of an anchor, a public key, the hash of\none, or the file of a key or of a token (default: the node)")
+	passphrase := passphraseFlag(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -179,7 +184,10 @@ func (a *app) authCanI() *cobra.Command {
 		if held != nil {
 			id := held.Last().To.ID()
 			m.Caller, m.Name = id[:], "the token "+held.Last().Name
-		} else if m.Caller, err = in.author(ctx, &p, *as); err != nil {
+		} else if m.Caller, err = in.author(ctx, &p, *as); errors.Is(err, errAbsent) {
+			m.Caller, err = a.callerIn(ctx, *as, *passphrase, err)
+		}
+		if err != nil {
 			return err
 		}
 		rule := m.Verb
@@ -388,6 +396,20 @@ func (s *session) author(ctx context.Context, p *scope.Policy, text string) ([]b
 		return nil, fmt.Errorf("%w: the entry %s is about %s; give the name or the key of one author", errUsage, text, p.Authors[entry].Who)
 	}
 	return id, err
+}
+
+// callerIn is the hash of the key in a file, for a text that names nothing else. absent is the error if it names no
+// file either.
+func (a *app) callerIn(ctx context.Context, file, passphraseFile string, absent error) ([]byte, error) {
+	key, there, err := a.publicKeyIn(ctx, file, passphraseFile)
+	if err == nil && !there {
+		err = fmt.Errorf("%w; nor is it an entry, which \"aweigh auth ls\" lists, a key, or the file of one", absent)
+	}
+	if err != nil {
+		return nil, err
+	}
+	id := key.ID()
+	return id[:], nil
 }
 
 // anchorIn reports whether a key is that of an anchor of the roster, or of its node.

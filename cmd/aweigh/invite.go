@@ -40,8 +40,9 @@ func (a *app) invite() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *uses < 1 || *span <= 0 {
-			return fmt.Errorf("%w: --uses is 1 or more, and --for more than 0", errUsage)
+		t := node.Tickets{Name: *name, Uses: int(*uses), For: *span}
+		if err := t.Check(); err != nil {
+			return fmt.Errorf("%w: %w", errUsage, err)
 		}
 		r, err := s.Client.Invite(ctx, &aweighv1.InviteRequest{Name: *name, Uses: *uses, ForNs: int64(*span), Once: o})
 		if err != nil {
@@ -59,6 +60,10 @@ func (a *app) invite() *cobra.Command {
 				Name   string `json:"name,omitempty"` // none: it has no secret
 				Motion string `json:"motion,omitempty"`
 			}{r.Invite, r.Name, fmt.Sprintf("%x", r.Motion)})
+		}
+		if r.Name != "" {
+			fmt.Fprintf(a.err, "invite %s, for %s, until %s\n", show.Line(r.Name), show.Count(*uses, "node"),
+				time.Now().Add(*span).UTC().Format(time.RFC3339))
 		}
 		_, err = fmt.Fprintln(a.out, show.Line(r.Invite))
 		return err

@@ -315,7 +315,8 @@ func (a *app) del() *cobra.Command {
 func (a *app) ls() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls [PREFIX]", Short: "List keys", Args: cobra.MaximumNArgs(1),
-		Long:    "Lists the keys that start with PREFIX, or all keys.\n\n" + prefixHelp,
+		Long: "Lists the keys that start with PREFIX, or all keys. If some of their scopes do not let the node read, it\n" +
+			"lists the keys of the others, names those scopes, and exits with 4.\n\n" + prefixHelp,
 		Example: "  aweigh ls\n  aweigh ls /org/",
 	}
 	raw := c.Flags().Bool("raw", false, "take PREFIX as it is")
@@ -336,11 +337,17 @@ func (a *app) ls() *cobra.Command {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		resp, err := s.Client.Range(ctx, req)
-		if err != nil {
+		if unreadable(err) {
+			resp, err = a.rangeApart(ctx, s, req, err)
+		}
+		if resp == nil {
 			return s.futureOf(ctx, req.Key, err)
 		}
 		a.more(resp, s.Format)
-		return s.Printer.Keys(resp)
+		if err := s.Printer.Keys(resp); err != nil {
+			return err
+		}
+		return err // a part is missing
 	})
 }
 

@@ -117,7 +117,8 @@ func (s *session) motionOnRecord(ctx context.Context, text string) (*aweighv1.Mo
 func (a *app) motionLs() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List motions", Args: cobra.NoArgs,
-		Long: "Lists the motions that are open, the most urgent first, with what each still needs.\n" +
+		Long: "Lists the motions that are open, the most urgent first, with what each still needs, or\n" +
+			"\"would be void\" if it could not be carried as things stand (\"aweigh motion show\" tells why).\n" +
 			"In the tally, approvals stand on the left, rejections on the right, and the bar marks\n" +
 			"the weight that carries.\n\n" +
 			"The list has the motions of all scopes that the node holds, with a column SCOPE if one\n" +

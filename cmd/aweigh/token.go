@@ -15,6 +15,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/token"
 	"github.com/aweigh/aweigh/scope"
@@ -75,6 +76,10 @@ func (f *grantFlags) grant(name string, now time.Time) (g scope.Grant, err error
 		g.Prefixes = append(g.Prefixes, prefix)
 	}
 	slices.SortFunc(g.Prefixes, bytes.Compare)
+	bounds := scope.Author{Name: name, Who: scope.Anyone, Prefixes: g.Prefixes, Verbs: g.Verbs}
+	if err := bounds.Check(); err != nil {
+		return g, fmt.Errorf("%w: token %q: %w", errUsage, name, err)
+	}
 	if *f.to != "" {
 		if g.To, err = votes.ParsePublicKey(*f.to); err != nil {
 			return g, fmt.Errorf("%w: --to: %w", errUsage, err)
@@ -139,6 +144,9 @@ func (a *app) tokenCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := a.warnOfVerbs(ctx, s, about, g.Verbs); err != nil {
+			return err
+		}
 		for _, prefix := range g.Prefixes {
 			if _, other, err := s.whereDecided(ctx, prefix); err != nil {
 				return err
@@ -167,6 +175,38 @@ func (a *app) tokenCreate() *cobra.Command {
 		}
 		return flags.write(a, t, s.Format)
 	})
+}
+
+// warnOfVerbs prints which verbs of a token permit nothing under the policy of the scope that decides about a key.
+func (a *app) warnOfVerbs(ctx context.Context, s *session, key []byte, verbs []string) error {
+	if len(verbs) == 0 {
+		return nil
+	}
+	in, _, err := s.whereDecided(ctx, key)
+	if err != nil {
+		return err
+	}
+	_, p, err := in.policy(ctx)
+	if err != nil {
+		return err
+	}
+	for _, odd := range policytext.OddVerbs(verbs, p.Actions) {
+		fmt.Fprintf(a.err, "aweigh: warning: %s\n", show.Line(odd))
+	}
+	return nil
+}
+
+// warnOfWidened prints which verbs of a narrower token the token does not permit from which it is made.
+func (a *app) warnOfWidened(held *token.Token, verbs []string) {
+	for _, verb := range verbs {
+		for i := range held.Grants {
+			if by := &held.Grants[i]; len(by.Verbs) > 0 && !slices.Contains(by.Verbs, verb) {
+				fmt.Fprintf(a.err, "aweigh: warning: the grant %s does not permit the verb %s, so the new token does not either; it permits %s\n",
+					show.Line(by.Name), show.Line(verb), show.Line(strings.Join(by.Verbs, ", ")))
+				break
+			}
+		}
+	}
 }
 
 // recordOf is how the value of a token's record begins.
@@ -227,6 +267,7 @@ func (a *app) tokenNarrow() *cobra.Command {
 		if signer.IsZero() || signer.Public().ID() != held.Last().To.ID() {
 			return fmt.Errorf("%w: the token is for the key %s; name its file with --as", errUsage, held.Last().To)
 		}
+		a.warnOfWidened(held, g.Verbs)
 		g.Scope, g.NotAfter = held.Last().Scope, min(g.NotAfter, held.NotAfter())
 		t, err := token.New(signer, held.Grants, g)
 		if err != nil {

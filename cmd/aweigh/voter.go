@@ -103,6 +103,29 @@ func publicOf(name string) (key votes.PublicKey, there bool, err error) {
 	return key, err == nil, err
 }
 
+// publicKeyIn is the public key in a file that holds a key: a public one, or a private one as openKey reads it. there is
+// false if there is no such file. If the public part stands beside a key file, no passphrase is needed.
+func (a *app) publicKeyIn(ctx context.Context, name, passphraseFile string) (key votes.PublicKey, there bool, err error) {
+	data, err := readSome(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return key, false, nil
+	}
+	if err != nil {
+		return key, false, err
+	}
+	if key, err = votes.ParsePublicKey(strings.TrimSpace(string(data))); err == nil {
+		return key, true, nil
+	}
+	if key, there, err = publicOf(name); there || err != nil {
+		return key, there, err
+	}
+	private, _, err := a.openKey(ctx, name, passphraseFile)
+	if err != nil {
+		return key, false, err
+	}
+	return private.Public(), true, nil
+}
+
 // readSome reads a file of a key, which is short.
 func readSome(name string) ([]byte, error) {
 	f, err := os.Open(name)

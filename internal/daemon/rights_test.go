@@ -421,6 +421,30 @@ func TestUsersFollowWhatTheyPropose(t *testing.T) {
 	}
 }
 
+// TestTokensNeedUsers: while users are disabled, the node's API refuses callers with a token of etcd's users, and a token
+// has no effect at etcd's port.
+func TestTokensNeedUsers(t *testing.T) {
+	r := newRunning(t, 1)
+	p := newPorts(t, r.on[0])
+	p.enable()
+	token, root := p.token("both"), p.token("root")
+	must[*etcdpb.AuthDisableResponse](t)(etcdpb.NewAuthClient(p.etcd).AuthDisable(p.as(root), &etcdpb.AuthDisableRequest{}))
+	key := []byte("/b/1") // of none of the user's roles
+	for _, token := range []string{token, root} {
+		err := asks(p.api(token).Put, p.ctx, &aweighv1.PutRequest{Key: key})
+		if connect.CodeOf(err) != connect.CodePermissionDenied || !strings.Contains(err.Error(), "users are not enabled") {
+			t.Errorf("a put with a token: %v", err)
+		}
+		if err := asks(p.api(token).WhoAmI, p.ctx, &aweighv1.WhoAmIRequest{}); err != nil {
+			t.Errorf("a question about the caller itself: %v", err)
+		}
+	}
+	must[*etcdpb.PutResponse](t)(etcdpb.NewKVClient(p.etcd).Put(p.as(token), put(string(key))))
+	if err := asks(p.api("").Put, p.ctx, &aweighv1.PutRequest{Key: key}); err != nil {
+		t.Errorf("a put without a token: %v", err)
+	}
+}
+
 // TestTheLineageNamesTheCaller: a change through either port is on record with the caller that the port has found.
 func TestTheLineageNamesTheCaller(t *testing.T) {
 	r := newRunning(t, 1)

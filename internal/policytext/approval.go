@@ -56,6 +56,18 @@ func writeApproval(a scope.Approval) string {
 	return strings.Join(words, " ")
 }
 
+// inWords is a comment on an approval whose words do not explain themselves.
+func inWords(a *scope.Approval) string {
+	if !a.StepUp {
+		return ""
+	}
+	names := make([]string, len(a.Approvers))
+	for i := range a.Approvers {
+		names[i] = quoted(a.Approvers[i].Name)
+	}
+	return fmt.Sprintf(" # each change waits for a second person: %s", strings.Join(names, " or "))
+}
+
 // quoted is a text without spaces or commas: as it is, or quoted and escaped.
 func quoted(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' || r == '"' || r == '\\' }) {

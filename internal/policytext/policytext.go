@@ -47,7 +47,7 @@ func Write(p scope.Policy, head string) string {
 	}
 	b.WriteString("approvals:\n")
 	for _, a := range p.Approvals {
-		fmt.Fprintf(&b, "  - %s\n", scalar(writeApproval(a)))
+		fmt.Fprintf(&b, "  - %s%s\n", scalar(writeApproval(a)), inWords(&a))
 	}
 	return b.String()
 }

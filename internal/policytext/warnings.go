@@ -7,9 +7,10 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Warnings report what is odd about the approvals that a policy has and another has
-// not: they are valid, but may not have the intended effect.
+// Warnings report what is odd about the approvals and authors that a policy has and another
+// has not: they are valid, but may not have the intended effect.
 func Warnings(from, to scope.Policy) (all []string) {
+	all = oddAuthors(from, to)
 	known := make(map[string]bool)
 	for _, a := range from.Approvals {
 		known[writeApproval(a)] = true

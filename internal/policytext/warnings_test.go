@@ -4,10 +4,38 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
+
+func TestOddVerbsOfAuthorsAreWarnedOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"ci who=any verbs=alias,compact,delete,lease,pay,put,read": "",
+		"ci who=any":                  "",
+		"ci who=any verbs=putt":       "author ci: the verb putt permits nothing: it is not one of alias, compact, delete, lease, put, read, and no action of the policy is called so; did you mean put?",
+		"ci who=any verbs=pays":       "; did you mean pay?",
+		"ci who=any verbs=frobnicate": "the verb frobnicate permits nothing: it is not one of alias, compact, delete, lease, put, read, and no action of the policy is called so",
+		"ci who=any verbs=put,write":  `author ci: the verb write permits "aweigh do write" alone; "aweigh put" needs the verb put`,
+	} {
+		a, err := policytext.ParseAuthor(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := scope.OpenPolicy(quorum.BFT)
+		from.Actions = from.Actions.With(action.Rule{Verb: "pay", Class: action.Write})
+		to := from
+		to.Authors = policytext.SetAuthor(from.Authors, a)
+		all := policytext.Warnings(from, to)
+		if got := strings.Join(all, "; "); (want == "") != (got == "") || !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+		if again := policytext.Warnings(to, to); len(again) > 0 {
+			t.Errorf("%s: warned of though it is in force: %q", text, again)
+		}
+	}
+}
 
 func TestOddApprovalsAreWarnedOf(t *testing.T) {
 	for text, want := range map[string]string{

@@ -130,13 +130,13 @@ type approvalJSON struct {
 	Rule     string   `json:"rule"` // in words
 }
 
-// with is the condition of a verdict in words: "with the approval of bob or carol within 5m0s".
+// with is the condition of a verdict in words: "with the approval of a second person: bob or carol, within 5m0s".
 func (m *May) with() string {
 	if !m.Waits() {
 		return ""
 	}
 	if m.Approval.StepUp {
-		return fmt.Sprintf(", with the approval of %s within %v", Line(strings.Join(m.Seconds, " or ")), m.Approval.Window)
+		return fmt.Sprintf(", with the approval of a second person: %s, within %v", Line(strings.Join(m.Seconds, " or ")), m.Approval.Window)
 	}
 	return ", with approval of " + Line(m.Approval.String())
 }

@@ -114,7 +114,7 @@ func lacking(m *aweighv1.Motion) string {
 		return ""
 	}
 	if m.StepUp {
-		return "the approval of " + seconds(m)
+		return "the approval of a second person: " + seconds(m)
 	}
 	var words []string
 	if m.Approve < m.Needed {
@@ -245,7 +245,9 @@ func stateOf(m *aweighv1.Motion) string {
 	case m.ApprovedHeight > 0 && stands(m):
 		return approvedIn(m)
 	case m.Fate == "open":
-		if needs := lacking(m); needs != "" {
+		if needs := lacking(m); m.StepUp {
+			return "open: asks " + seconds(m)
+		} else if needs != "" {
 			return "open: " + needs
 		}
 	case m.Fate == waiting:

@@ -5939,7 +5939,7 @@ type Motion struct {
 	Voters         []*Voter               `protobuf:"bytes,23,rep,name=voters,proto3" json:"voters,omitempty"`
 	Changes        []*MotionChange        `protobuf:"bytes,24,rep,name=changes,proto3" json:"changes,omitempty"`
 	Mutation       []byte                 `protobuf:"bytes,25,opt,name=mutation,proto3" json:"mutation,omitempty"`                                    // canonical CBOR of the scope.Mutation
-	Doomed         string                 `protobuf:"bytes,26,opt,name=doomed,proto3" json:"doomed,omitempty"`                                        // why an open one would be void as things stand; of one motion asked for alone
+	Doomed         string                 `protobuf:"bytes,26,opt,name=doomed,proto3" json:"doomed,omitempty"`                                        // why an open one would be void as things stand
 	Decision       []byte                 `protobuf:"bytes,27,opt,name=decision,proto3" json:"decision,omitempty"`                                    // ID of the decision that it is about, if it is about one
 	Opening        []byte                 `protobuf:"bytes,28,opt,name=opening,proto3" json:"opening,omitempty"`                                      // canonical CBOR of the scope.Motion, of one motion asked for alone
 	Effective      uint64                 `protobuf:"varint,29,opt,name=effective,proto3" json:"effective,omitempty"`                                 // first epoch under its decision; 0: none yet, or it is about none
