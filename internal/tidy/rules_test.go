@@ -58,14 +58,12 @@ var directions = []struct {
 	{"sim/sweep", []string{"", "sim"}, "it runs worlds, and looks into none"},
 	{"etcd", surface, "a surface"},
 	{"etcd/auth", append(slices.Clip(pure), "node", "etcd/etcdpb", "internal/authn"), "it knows users, and serves no call"},
-	{"dns", surface, "a surface"},
-	{"console", surface, "a surface"},
 	{"internal", everything, "test helpers and tools; pure packages name the two that they may use"},
 	{"cmd", everything, "wiring"},
 	{"test", everything, "tests that span packages"},
 }
 
-var everything = append(slices.Clip(surface), "store", "p2p", "sim", "api", "etcd", "dns", "console", "internal")
+var everything = append(slices.Clip(surface), "store", "p2p", "sim", "api", "etcd", "internal")
 
 // impure are the packages, with all below them, that pure code must not import.
 var impure = []struct{ path, reason string }{
