@@ -82,8 +82,8 @@ func observed(t *testing.T, by *Node, trusted scope.Trusted, look func(ctx conte
 // errLeave ends an observer that would go on.
 var errLeave = errors.New("seen")
 
-// TestHistoriesOfOldKeysAreRefused: what does not come by the trusted roster is refused before anything of it is served, and taken
-// by those who trust the genesis alone.
+// TestHistoriesOfOldKeysAreRefused: what does not come by the trusted roster is refused before anything of it is
+// served, and taken by those who trust the genesis alone.
 func TestHistoriesOfOldKeysAreRefused(t *testing.T) {
 	c, _ := elsewhere(t)
 	feeds := c.nodes[0]
@@ -217,8 +217,8 @@ func TestSnapshotsComeByTheTrustedRoster(t *testing.T) {
 	}
 }
 
-// TestOwnHandoversBlameNoPeer: the error about a handover that does not verify blames the peer that gave it, and no peer
-// if it was in the store.
+// TestOwnHandoversBlameNoPeer: the error about a handover that does not verify blames the peer that gave it, and no
+// peer if it was in the store.
 func TestOwnHandoversBlameNoPeer(t *testing.T) {
 	c, _ := elsewhere(t)
 	root := c.nodes[0].root

@@ -180,8 +180,8 @@ func voters(a *scope.Approval, r *scope.Roster) (all []scope.Elector) {
 	return all
 }
 
-// seconds are the voters on a step-up: its approvers, but for the parties that ask for the change. An anchor and its node
-// are one party, and so is each signer or holder of the grants.
+// seconds are the voters on a step-up: its approvers, but for the parties that ask for the change. An anchor and its
+// node are one party, and so is each signer or holder of the grants.
 func (m *Model) seconds(p *motion) (all []scope.Elector) {
 	party := func(key aweigh.Hash) any {
 		if seat, ok := m.seat(key); ok {
