@@ -277,7 +277,7 @@ func (m *Model) withdraw(mut *scope.CheckedMutation) error {
 	case p.ending != nil:
 		return errors.New("scope: the motion is closed already: " + p.ending.String())
 	case p.mut.Author != mut.Author:
-		return errors.New("scope: only " + p.mut.Author.Short() + ", who proposed it, can withdraw it")
+		return errors.New("scope: only its author, " + p.mut.Author.Short() + ", can withdraw it")
 	case !p.decision.IsZero():
 		return errors.New("scope: a decision cannot be withdrawn; reject it")
 	}
