@@ -58,14 +58,13 @@ func compareOf(c *aweighv1.Compare) scope.Compare {
 	}
 }
 
-// TxnOf converts a request. Errors are those of requests that no policy takes.
+// TxnOf converts a request. Errors are those of requests that no policy takes: the scope of the keys has closer limits.
 func TxnOf(m *aweighv1.TxnRequest) (scope.Txn, error) {
 	most := scope.MostLimits()
 	return txnOf(m, &most, 0)
 }
 
-// txnOf is a transaction at a level, from 0, if it is nested no deeper than the limits
-// allow.
+// txnOf is a transaction at a level, from 0, if it is nested no deeper than the limits allow.
 func txnOf(r *aweighv1.TxnRequest, lim *scope.Limits, depth int) (t scope.Txn, err error) {
 	if depth > lim.TxnDepth {
 		return t, fmt.Errorf("%w: %w", errRequest, lim.TooDeep())

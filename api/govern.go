@@ -78,7 +78,8 @@ func (s *service) governed(d *scope.Decision, r machine.Receipt, err error) (*co
 	return connect.NewResponse(out), nil
 }
 
-// saying adds to an error about this node's key which node it is: among several on one machine it may be another than was meant.
+// saying adds to an error about this node's key which node it is: among several on one machine it may be another than
+// was meant.
 func (s *service) saying(err error) error {
 	if errors.Is(err, node.ErrNoAnchor) || errors.Is(err, node.ErrUnseated) {
 		return fmt.Errorf("%w (reported by %s)", err, s.at.Overview().Name)

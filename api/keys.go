@@ -68,8 +68,7 @@ func (s *service) Delete(ctx context.Context, req *connect.Request[aweighv1.Dele
 
 // Txn implements aweighv1connect.NodeHandler.
 func (s *service) Txn(ctx context.Context, req *connect.Request[aweighv1.TxnRequest]) (*connect.Response[aweighv1.TxnResponse], error) {
-	most := scope.MostLimits() // the scope of its keys has closer ones
-	t, err := txnOf(req.Msg, &most, 0)
+	t, err := TxnOf(req.Msg)
 	if err != nil {
 		return nil, problem(err)
 	}

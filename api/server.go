@@ -52,8 +52,8 @@ type Config struct {
 	// TLS are the settings of the server, which ask clients for certificates; nil: any client that reaches the address
 	// is served.
 	TLS *tls.Config
-	// Admins are the callers that may use the anchor's key, and have all rights: common names of certificates, and texts of
-	// identities.
+	// Admins are the callers that may use the anchor's key, and have all rights: common names of certificates, and
+	// texts of identities.
 	Admins []string
 }
 

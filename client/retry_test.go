@@ -257,8 +257,8 @@ func TestAddressesAreChecked(t *testing.T) {
 	}
 }
 
-// TestRequestsAreDatedByTheScopesTime: a request that no node has seen is dated anew where the scope's time is ahead, and
-// lasts as long from there; one that may have been taken before is not.
+// TestRequestsAreDatedByTheScopesTime: a request that no node has seen is dated anew where the scope's time is ahead,
+// and lasts as long from there; one that may have been taken before is not.
 func TestRequestsAreDatedByTheScopesTime(t *testing.T) {
 	ahead := time.Now().Add(23 * time.Hour).UnixNano()
 	expired := func() error {

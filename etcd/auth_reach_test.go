@@ -12,8 +12,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestPermissionsFollowAliases: a user who may write below a prefix changes no object that has an alias elsewhere, by any
-// call; and what it may do with keys that have no such alias stays the same.
+// TestPermissionsFollowAliases: a user who may write below a prefix changes no object that has an alias elsewhere, by
+// any call; and what it may do with keys that have no such alias stays the same.
 func TestPermissionsFollowAliases(t *testing.T) {
 	w := newUsers(t)
 	root, writer := w.as(t, "root"), w.as(t, "writer")

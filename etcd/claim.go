@@ -98,8 +98,8 @@ func createdAt(key string, rev int64) *etcdpb.Compare {
 	}
 }
 
-// How often it is looked whether a claim is first, in a scope that the node does not hold: each look asks its anchors, and
-// so it is less often the longer it takes.
+// How often it is looked whether a claim is first, in a scope that the node does not hold: each look asks its anchors,
+// and so it is less often the longer it takes.
 const (
 	claimPoll = 250 * time.Millisecond
 	claimMost = 2 * time.Second

@@ -40,13 +40,14 @@ func deleteOf(r *etcdpb.DeleteRangeRequest) scope.Op {
 	return scope.Op{Kind: scope.OpDelete, Key: r.Key, End: r.RangeEnd, Prev: r.PrevKv}
 }
 
-// mostDepth is as deep as any policy allows. What the scope of the keys allows is checked once they are known.
+// mostDepth is as deep as any policy allows.
 var mostDepth = scope.MostLimits().TxnDepth
 
-// txnOf is a transaction at a level, from 0, if it is nested no deeper than mostDepth; else the error names the limit.
-func txnOf(r *etcdpb.TxnRequest, lim *scope.Limits, depth int) (t scope.Txn, err error) {
+// txnOf converts a transaction at a level, from 0. It leaves a level beyond mostDepth empty: service.check, which knows
+// the limits of the scope of the keys, refuses any transaction that has such a level.
+func txnOf(r *etcdpb.TxnRequest, depth int) (t scope.Txn, err error) {
 	if depth > mostDepth {
-		return t, status.Error(codes.InvalidArgument, "aweigh: "+lim.TooDeep().Error())
+		return t, nil
 	}
 	for _, c := range r.Compare {
 		compare, err := compareOf(c)
@@ -55,14 +56,14 @@ func txnOf(r *etcdpb.TxnRequest, lim *scope.Limits, depth int) (t scope.Txn, err
 		}
 		t.Compare = append(t.Compare, compare)
 	}
-	if t.Success, err = opsOf(r.Success, lim, depth); err != nil {
+	if t.Success, err = opsOf(r.Success, depth); err != nil {
 		return t, err
 	}
-	t.Failure, err = opsOf(r.Failure, lim, depth)
+	t.Failure, err = opsOf(r.Failure, depth)
 	return t, err
 }
 
-func opsOf(ops []*etcdpb.RequestOp, lim *scope.Limits, depth int) (out []scope.Op, err error) {
+func opsOf(ops []*etcdpb.RequestOp, depth int) (out []scope.Op, err error) {
 	for _, op := range ops {
 		switch op := op.GetRequest().(type) {
 		case *etcdpb.RequestOp_RequestPut:
@@ -73,7 +74,7 @@ func opsOf(ops []*etcdpb.RequestOp, lim *scope.Limits, depth int) (out []scope.O
 			r := rangeOf(op.RequestRange)
 			out = append(out, scope.Op{Kind: scope.OpRange, Key: op.RequestRange.Key, End: op.RequestRange.RangeEnd, Range: &r})
 		case *etcdpb.RequestOp_RequestTxn:
-			inner, err := txnOf(op.RequestTxn, lim, depth+1)
+			inner, err := txnOf(op.RequestTxn, depth+1)
 			if err != nil {
 				return nil, err
 			}

@@ -23,7 +23,7 @@ var (
 	errTooLarge        = status.Error(codes.InvalidArgument, "etcdserver: request is too large")
 	errTooManyRequests = auth.ErrTooManyRequests
 	errNoSpace         = status.Error(codes.ResourceExhausted, "etcdserver: "+strings.TrimPrefix(scope.ErrNoSpace.Error(), "scope: "))
-	errSlowRequest     = status.Error(codes.DeadlineExceeded, "aweigh: many requests arrive at once, and this one did not in time; try again")
+	errSlowRequest     = status.Error(codes.DeadlineExceeded, "aweigh: many requests arrive at once, and this one was not complete in time; try again")
 	errNoLeader        = status.Error(codes.Unavailable, noLeader)
 	errStopped         = status.Error(codes.Unavailable, "etcdserver: server stopped")
 	errTimeout         = status.Error(codes.Unavailable, "etcdserver: request timed out")

@@ -26,8 +26,8 @@ func TestRulesDenyEtcdsClients(t *testing.T) {
 	}
 }
 
-// TestQuotasAreInEtcdsWords: bytes beyond the quota of the node's entry are no space, and all else that is beyond are too
-// many requests.
+// TestQuotasAreInEtcdsWords: bytes beyond the quota of the node's entry are no space, and all else that is beyond are
+// too many requests.
 func TestQuotasAreInEtcdsWords(t *testing.T) {
 	w := newWorld(t, 1, Config{}, func(p *scope.Policy) { p.Authors[0].Quota = scope.Quota{Bytes: 100, Leases: 1, Rate: 1} })
 	says := func(err error, text string) {

@@ -26,10 +26,10 @@ import (
 	"github.com/aweigh/aweigh/internal/fence"
 )
 
-// HTTP/1 on the port is etcd's: probes, and a gateway from JSON to gRPC. The gateway is a client of the server that it is part of, by a
-// connection within the process. So its calls are counted, bounded and permitted as all others; but the connection has no
-// certificate, and a caller is a user by its token alone (CVE-2018-16886: calls were taken to be those of the common
-// name in the gateway's own certificate).
+// HTTP/1 on the port is etcd's: probes, and a gateway from JSON to gRPC. The gateway is a client of the server that it
+// is part of, by a connection within the process. So its calls are counted, bounded and permitted as all others; but
+// the connection has no certificate, and a caller is a user by its token alone (CVE-2018-16886: calls were taken to be
+// those of the common name in the gateway's own certificate).
 
 // Bounds of HTTP.
 const (
@@ -128,8 +128,8 @@ var notServed = map[string]string{
 	"/v3/maintenance/downgrade":           "/etcdserverpb.Maintenance/Downgrade",
 }
 
-// arrived reads the body of a request before it is answered, as one of the requests that are read at once: those of gRPC count alike. Bodies
-// of streams are read to their end as well, which HTTP/1 asks for before there is an answer.
+// arrived reads the body of a request before it is answered, as one of the requests that are read at once: those of
+// gRPC count alike. Bodies of streams are read to their end as well, which HTTP/1 asks for before there is an answer.
 func (s *service) arrived(h http.Handler) http.Handler {
 	most := httpBody(s.maxRequest)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

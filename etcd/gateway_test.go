@@ -87,8 +87,8 @@ func browser(t *testing.T, secure *tls.Config) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// TestGatewayHasNoUserOfItsOwn: over TLS with clients' certificates a caller by gRPC is the user that its certificate names; by the
-// gateway it is nobody without a token, whatever its certificate or its headers say.
+// TestGatewayHasNoUserOfItsOwn: over TLS with clients' certificates a caller by gRPC is the user that its certificate
+// names; by the gateway it is nobody without a token, whatever its certificate or its headers say.
 func TestGatewayHasNoUserOfItsOwn(t *testing.T) {
 	ca := issued(t, "ca", nil)
 	pool := x509.NewCertPool()
@@ -159,8 +159,8 @@ func TestWebPagesAreKeptOut(t *testing.T) {
 	}
 }
 
-// TestGatewayIsBounded: bodies above the bound are refused, long ones that gRPC takes are taken, streams end with the server, and
-// calls by the gateway count as all others.
+// TestGatewayIsBounded: bodies above the bound are refused, long ones that gRPC takes are taken, streams end with the
+// server, and calls by the gateway count as all others.
 func TestGatewayIsBounded(t *testing.T) {
 	w := newWorld(t, 1, Config{})
 	c, url := browser(t, nil), "http://"+w.server.Addr()
@@ -200,8 +200,8 @@ func TestGatewayIsBounded(t *testing.T) {
 	}
 }
 
-// TestProtocolsShareThePort: over TLS a client that offers HTTP/1.1 gets it, one without ALPN as well, and one that offers HTTP/2 alone is a client of
-// gRPC; what says nothing is closed, and what is neither hears so.
+// TestProtocolsShareThePort: over TLS a client that offers HTTP/1.1 gets it, one without ALPN as well, and one that
+// offers HTTP/2 alone is a client of gRPC; what says nothing is closed, and what is neither hears so.
 func TestProtocolsShareThePort(t *testing.T) {
 	cert := issued(t, "server", nil)
 	pool := x509.NewCertPool()
@@ -240,7 +240,8 @@ func TestProtocolsShareThePort(t *testing.T) {
 	plain.put(t, "k", nil) // gRPC beside it
 }
 
-// TestPasswordsOfTheGatewayWaitByAddress: the clients of the gateway are told apart by their addresses, which none of them chooses.
+// TestPasswordsOfTheGatewayWaitByAddress: the clients of the gateway are told apart by their addresses, which none of
+// them chooses.
 func TestPasswordsOfTheGatewayWaitByAddress(t *testing.T) {
 	for key, ok := range map[string]bool{"Authorization": true, "Grpc-Metadata-Hasleader": true, "Grpc-Metadata-" + gatewayPeer: false, "Grpc-Metadata-Aweigh-Gateway-Peer": false} {
 		if _, passes := headers(http.CanonicalHeaderKey(key)); passes != ok {

@@ -43,7 +43,8 @@ func (s *service) keyspaceOf(ctx context.Context, v *node.View, revision int64, 
 	return all, nil
 }
 
-// each gives all keys, in their order, about pageBytes at a time. proceed is asked now and then, and its error ends the work.
+// each gives all keys, in their order, about pageBytes at a time. proceed is asked now and then, and its error ends the
+// work.
 func (all keyspace) each(proceed func() error, use func([]scope.KeyValue) error) error {
 	from, page := everything, int64(firstPage)
 	for {

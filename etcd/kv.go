@@ -141,8 +141,7 @@ func (s *kvServer) DeleteRange(ctx context.Context, r *etcdpb.DeleteRangeRequest
 
 // Txn implements etcdpb.KVServer. As in etcd, one that can only read is a read.
 func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.TxnResponse, err error) {
-	lim := s.node.Root().Limits()
-	t, err := txnOf(r, &lim, 0)
+	t, err := txnOf(r, 0)
 	if err == nil {
 		err = s.check(r, &t)
 	}

@@ -15,8 +15,8 @@ const observerSlow = 10 * time.Second
 
 var errObserverSlow = status.Error(codes.ResourceExhausted, "etcdserver: the observer takes nothing")
 
-// sender sends in a goroutine of its own until ctx ends, so that an observer that takes nothing is given up after slow. An
-// error of send cancels ctx.
+// sender sends in a goroutine of its own until ctx ends, so that an observer that takes nothing is given up after slow.
+// An error of send cancels ctx.
 func sender(ctx context.Context, cancel context.CancelCauseFunc, send func(*etcdpb.LeaderResponse) error, slow time.Duration) (
 	tell func(*etcdpb.LeaderResponse) error) {
 	next := make(chan *etcdpb.LeaderResponse)

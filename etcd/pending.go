@@ -135,7 +135,7 @@ func (s *kvServer) reconstructed(ctx context.Context, ops []scope.Op, mo *scope.
 				if resp.Range, err = v.Range(op.Key, op.End, how); err != nil {
 					return untold(err)
 				}
-			default: // of a transaction within nobody noted the branch
+			default: // no record has the branch of a transaction within
 				return untold("there is a transaction in it")
 			}
 			all = append(all, resp)

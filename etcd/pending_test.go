@@ -188,8 +188,8 @@ func TestMotionsExpireForTheirClients(t *testing.T) {
 	}
 }
 
-// TestGatewaysClientsHearOfMotions: HTTP/1 has one header, with the answer. A client of the gateway that names no time hears within a
-// bound that its write waits, and for which motion.
+// TestGatewaysClientsHearOfMotions: HTTP/1 has one header, with the answer. A client of the gateway that names no time
+// hears within a bound that its write waits, and for which motion.
 func TestGatewaysClientsHearOfMotions(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()
@@ -213,7 +213,8 @@ func TestGatewaysClientsHearOfMotions(t *testing.T) {
 	}
 }
 
-// TestLeasesUnderApprovalAreRefusedInWords: a put whose lease would delete without approval is the caller's to mend, and no unknown fault.
+// TestLeasesUnderApprovalAreRefusedInWords: a put whose lease would delete without approval is the caller's to mend,
+// and no unknown fault.
 func TestLeasesUnderApprovalAreRefusedInWords(t *testing.T) {
 	w := guarded(t, time.Hour)
 	l, err := w.LeaseGrant(w.ctx, &etcdpb.LeaseGrantRequest{TTL: 60})

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// port splits the connections of one address into those of gRPC and those of HTTP/1. Under TLS the protocol that
-// is negotiated tells (RFC 7301): a client that can speak HTTP/1.1 too gets that, since clients of gRPC offer
-// HTTP/2 alone. Without TLS the first bytes tell (RFC 9113, section 3.4). gRPC's connections are served by its own transport
+// port splits the connections of one address into those of gRPC and those of HTTP/1. Under TLS the protocol that is
+// negotiated tells (RFC 7301): a client that can speak HTTP/1.1 too gets that, since clients of gRPC offer HTTP/2
+// alone. Without TLS the first bytes tell (RFC 9113, section 3.4). gRPC's connections are served by its own transport
 // in any case, at the same cost as on a port of its own.
 type port struct {
 	net.Listener
@@ -196,8 +196,8 @@ type greeted struct {
 
 func newGreeted() greeted { return greeted{insecure.NewCredentials()} }
 
-// gatewayInfo marks the connection of the gateway to the server that it is part of. Its calls are those of the gateway's clients,
-// who say who they are with each.
+// gatewayInfo marks the connection of the gateway to the server that it is part of. Its calls are those of the
+// gateway's clients, who say who they are with each.
 type gatewayInfo struct{ credentials.CommonAuthInfo }
 
 // AuthType implements credentials.AuthInfo.

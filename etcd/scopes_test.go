@@ -287,8 +287,8 @@ func TestCompactionGoesOverScopes(t *testing.T) {
 	}
 }
 
-// TestWatchesReachScopesThatAreNotHeld: a node that holds the root scope alone delivers all changes in order, also while the scope
-// that it asks delegates keys.
+// TestWatchesReachScopesThatAreNotHeld: a node that holds the root scope alone delivers all changes in order, also
+// while the scope that it asks delegates keys.
 func TestWatchesReachScopesThatAreNotHeld(t *testing.T) {
 	w := newWorld(t, 1, Config{})
 	w.put(t, "/b/0", []byte("v")) // it listens now
@@ -349,8 +349,8 @@ func TestWatchesReachScopesThatAreNotHeld(t *testing.T) {
 	}
 }
 
-// TestLocksReachScopesThatAreNotHeld: one who waits at a node that holds the root scope alone gets a lock of another scope when it is let go, and
-// when its holder's lease ends.
+// TestLocksReachScopesThatAreNotHeld: one who waits at a node that holds the root scope alone gets a lock of another
+// scope when it is let go, and when its holder's lease ends.
 func TestLocksReachScopesThatAreNotHeld(t *testing.T) {
 	t.Parallel()
 	testshort.Skip(t)

@@ -74,7 +74,7 @@ func TestCallsAreRefusedBeforeTheirRequestsAreRead(t *testing.T) {
 	for range maxArrivals/2 - 1 {
 		<-arrivals.places
 	}
-	says(t, "one that takes its time among many", unread(ctx), codes.DeadlineExceeded, "aweigh: many requests arrive at once, and this one did not in time; try again")
+	says(t, "one that takes its time among many", unread(ctx), codes.DeadlineExceeded, "aweigh: many requests arrive at once, and this one was not complete in time; try again")
 	if _, err := w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("a"), Serializable: true}); err != nil {
 		t.Errorf("one that comes at once: %v", err)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestHistoryIsCompactedByItself: what is older than the retention goes, and the network compacts no more often than the setting says.
+// TestHistoryIsCompactedByItself: what is older than the retention goes, and the network compacts no more often than
+// the setting says.
 func TestHistoryIsCompactedByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, Config{})

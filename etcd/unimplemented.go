@@ -18,7 +18,7 @@ var instead = []struct{ prefix, text string }{
 	{"", "this node serves the KV, Watch, Lease, Lock, Election, Auth, Cluster and Maintenance services of etcd 3.6; docs/etcd.md lists them"},
 }
 
-// unimplemented answers what no service knows, to those who may do so much.
+// unimplemented answers calls that no service has, if the caller may call at all.
 func (s *service) unimplemented(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	who, err := s.caller(stream.Context())

@@ -242,8 +242,8 @@ func (w *watchStream) bottom(x *watch) (compacted int64, err error) {
 	return compacted, err
 }
 
-// newest is the store's revision, as far as this node knows it, for the header of an answer that tells of no more than a
-// revision: as in etcd, also while a watch catches up. What tells of progress has that revision itself.
+// newest is the store's revision, as far as this node knows it, for the header of an answer that tells of no more than
+// a revision: as in etcd, also while a watch catches up. What tells of progress has that revision itself.
 func (w *watchStream) newest(revision int64) int64 {
 	return max(revision, w.node.Root().LastHead().Revision)
 }

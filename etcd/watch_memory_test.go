@@ -358,8 +358,8 @@ func TestDeliveriesAreWhatProtobufWrites(t *testing.T) {
 	}
 }
 
-// TestClientsOfTheGatewayThatTakeNothingAreCutOff: their streams come from within the process, and what is closed is their
-// own connection.
+// TestClientsOfTheGatewayThatTakeNothingAreCutOff: their streams come from within the process, and what is closed is
+// their own connection.
 func TestClientsOfTheGatewayThatTakeNothingAreCutOff(t *testing.T) {
 	testshort.Skip(t)
 	w := newWorldOf(t, 1, Config{}, node.Config{WatchMemory: 1 << 20, WatchSlow: 2 * time.Second})

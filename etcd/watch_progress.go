@@ -12,7 +12,7 @@ type question struct {
 	open  bool
 	again bool      // it was asked once more meanwhile
 	at    time.Time // when
-	goal  int64     // what the client may have heard of: with several scopes, maybe of another than its watches'
+	goal  int64     // the newest revision that the client may know, with several scopes maybe of a scope without a watch
 }
 
 func (q *question) ask(goal int64) {

@@ -12,8 +12,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestFollowersHearOfEachWrite: a node that holds a scope and anchors it not is told at once of what it had decided there,
-// though it asks for each block: it took two seconds each eighth time, when the anchor's budget for it was spent.
+// TestFollowersHearOfEachWrite: a node that holds a scope and anchors it not is told at once of what it had decided
+// there, though it asks for each block: it took two seconds each eighth time, when the anchor's budget for it was
+// spent.
 func TestFollowersHearOfEachWrite(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()

@@ -24,8 +24,8 @@ import (
 )
 
 // Invite is what a new node needs to join a network: the network's identity, which is the hash of its genesis, and
-// nodes to ask. It makes no node an anchor. Where the policy does not let every peer read, it has a secret, with which a
-// node is admitted as an observer.
+// nodes to ask. It makes no node an anchor. Where the policy does not let every peer read, it has a secret, with which
+// a node is admitted as an observer.
 type Invite struct {
 	_       struct{} `cbor:",toarray"`
 	Network aweigh.NetworkID
@@ -147,8 +147,8 @@ func (t *Tickets) Check() error {
 }
 
 // Invite returns an invite to this node's network that names this node and the roster in force. If not every peer may
-// read the root scope, it writes a ticket for the invite's secret, and returns the outcome: the invite is of use when that
-// is applied. Errors wrap ErrNoList, or are those of a write.
+// read the root scope, it writes a ticket for the invite's secret, and returns the outcome: the invite is of use when
+// that is applied. Errors wrap ErrNoList, or are those of a write.
 func (n *Node) Invite(ctx context.Context, t Tickets, once Once) (i Invite, r machine.Receipt, err error) {
 	root := n.root
 	i = Invite{Network: root.network(), Name: root.genesis.Name, Peers: n.host.Addrs(), Recent: n.recent()}

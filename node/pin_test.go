@@ -10,7 +10,9 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/quorum"
@@ -80,8 +82,8 @@ func observed(t *testing.T, by *Node, trusted scope.Trusted, look func(ctx conte
 // errLeave ends an observer that would go on.
 var errLeave = errors.New("seen")
 
-// TestHistoriesOfOldKeysAreRefused: what does not come by the trusted roster is refused before anything of it is served, and taken
-// by those who trust the genesis alone.
+// TestHistoriesOfOldKeysAreRefused: what does not come by the trusted roster is refused before anything of it is
+// served, and taken by those who trust the genesis alone.
 func TestHistoriesOfOldKeysAreRefused(t *testing.T) {
 	c, _ := elsewhere(t)
 	feeds := c.nodes[0]
@@ -212,6 +214,35 @@ func TestSnapshotsComeByTheTrustedRoster(t *testing.T) {
 	p = &pinned{want: scope.Trusted{Epoch: 2, Roster: aweigh.Sum([]byte("other"))}}
 	if err := p.meet(s, *from.root.genesis, epochOf(t, from, 4)); !errors.Is(err, ErrOtherHistory) || p.holds() == nil {
 		t.Errorf("a store that is past another roster: %v", err)
+	}
+}
+
+// TestOwnHandoversBlameNoPeer: the error about a handover that does not verify blames the peer that gave it, and no
+// peer if it was in the store.
+func TestOwnHandoversBlameNoPeer(t *testing.T) {
+	c, _ := elsewhere(t)
+	root := c.nodes[0].root
+	first := epochOf(t, c.nodes[0], 0)
+	all, err := root.History().Handovers(first.Start, 4)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%d handovers, %v", len(all), err)
+	}
+	wrong := all[1:2] // it leads from epoch 1, not from epoch 0
+	for _, damaged := range [][]byte{canon.Encode(wrong[0]), []byte("no handover")} {
+		s := store.NewMem()
+		if err := s.Commit([]kv.Op{kv.Set(machine.KeyHandover(root.id, all[0].Final.Header.Height), damaged)}, true); err != nil {
+			t.Fatal(err)
+		}
+		_, err = referral.Follow(s, root.id, first, 4, nil)
+		if errors.Is(err, machine.ErrSnapshot) || !errors.Is(err, scope.ErrCorrupt) || refusal.Of(err).Blame() {
+			t.Errorf("from the store: %v", err)
+		}
+	}
+	for _, given := range [][]byte{canon.Encode(wrong), canon.Encode([]scope.Handover{}), []byte("no handovers")} {
+		_, err = referral.Follow(store.NewMem(), root.id, first, 4, func(aweigh.Height) ([]byte, error) { return given, nil })
+		if !errors.Is(err, machine.ErrSnapshot) || refusal.Of(err) == refusal.Internal {
+			t.Errorf("from a peer: %v", err)
+		}
 	}
 }
 

@@ -174,8 +174,8 @@ func TestForeignWatchesAreTold(t *testing.T) {
 	}
 }
 
-// TestHostileScopesMoveNoRevisions: whatever all who answer for a scope say of how far it is, no watch begins, is compacted or
-// goes on beyond the present.
+// TestHostileScopesMoveNoRevisions: whatever all who answer for a scope say of how far it is, no watch begins, is
+// compacted or goes on beyond the present.
 func TestHostileScopesMoveNoRevisions(t *testing.T) {
 	c, a, o := newRegions(t, quorum.Crash) // whose word is taken
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -297,8 +297,8 @@ func TestWatchedTransactionsMayBeLarge(t *testing.T) {
 	}
 }
 
-// TestScopesAtRestHoldNoWatchUp: a change in one of two scopes that the node does not hold is heard though the other decides
-// nothing, and its anchors have heard nothing of the first.
+// TestScopesAtRestHoldNoWatchUp: a change in one of two scopes that the node does not hold is heard though the other
+// decides nothing, and its anchors have heard nothing of the first.
 func TestScopesAtRestHoldNoWatchUp(t *testing.T) {
 	a, c := newHolders(t, func(i int, cfg *Config) {
 		if cfg.Follow = [][]byte{}; i == 3 {
@@ -357,8 +357,8 @@ func TestScopesAtRestHoldNoWatchUp(t *testing.T) {
 	}
 }
 
-// TestLiarsHoldNoWatchUp: one of four anchors, which is asked first, lies about what changed or how far the scope is. Every change is
-// delivered once all the same, and nothing else.
+// TestLiarsHoldNoWatchUp: one of four anchors, which is asked first, lies about what changed or how far the scope is.
+// Every change is delivered once all the same, and nothing else.
 func TestLiarsHoldNoWatchUp(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()

@@ -96,7 +96,7 @@ func (c *closing) ask(ctx context.Context, p *Replica) {
 		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		_, err := p.Txn(ctx, scope.Txn{}, Once{Justification: "to close revisions that clients heard of in other scopes"})
+		_, err := p.Txn(ctx, scope.Txn{}, Once{Justification: "to close revisions that clients know from other scopes"})
 		if !errors.Is(err, context.Canceled) {
 			select {
 			case <-time.After(CloseEvery):

@@ -35,8 +35,8 @@ func (n *Node) waiting(t *testing.T, count uint64) {
 	})
 }
 
-// TestWhatIsStillReadIsNotSlow: a watch whose loan waits for room in the midst of a revision is not cut off for it, has no
-// turn to load meanwhile, and ends its load when there is room, or gives it up; what took nothing since is cut off.
+// TestWhatIsStillReadIsNotSlow: a watch whose loan waits for room in the midst of a revision is not cut off for it, has
+// no turn to load meanwhile, and ends its load when there is room, or gives it up; what took nothing since is cut off.
 func TestWhatIsStillReadIsNotSlow(t *testing.T) {
 	for _, givenUp := range []bool{false, true} {
 		n, p := lender(2<<20), new(Replica)
@@ -150,7 +150,8 @@ func TestLoadsThatWaitLeaveTheirTurn(t *testing.T) {
 	}
 }
 
-// TestWatchesThatDeliverSlowlyAreCutOff: one that delivers to a function, which does not return while others wait for room.
+// TestWatchesThatDeliverSlowlyAreCutOff: one that delivers to a function, which does not return while others wait for
+// room.
 func TestWatchesThatDeliverSlowlyAreCutOff(t *testing.T) {
 	n := lender(1 << 20)
 	has := make(chan struct{})

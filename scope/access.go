@@ -98,7 +98,7 @@ func (a *Access) check() error {
 			return fmt.Errorf("%w: users have names of up to %d bytes, and stand in order", ErrInvalid, maxAccessName)
 		}
 		if len(u.Password) > 0 && !isHash(u.Password) || u.Since < 0 || u.Since > a.Revision {
-			return fmt.Errorf("%w: user %q with a password that nobody can check, or of the future", ErrInvalid, u.Name)
+			return fmt.Errorf("%w: user %q with a hash of a password in an unknown form, or of a later revision", ErrInvalid, u.Name)
 		}
 		for k, r := range u.Roles {
 			if !named(r) || k > 0 && u.Roles[k-1] >= r || r != RootName && a.Role(r) == nil {
@@ -119,7 +119,7 @@ func (a *Access) check() error {
 		}
 	}
 	if root := a.User(RootName); a.Enabled && (root == nil || !root.Has(RootName)) {
-		return fmt.Errorf("%w: without a user root that has the role root, nobody could come in any more", ErrInvalid)
+		return fmt.Errorf("%w: without a user root that has the role root, no user could change rights any more", ErrInvalid)
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ func (x *execution) act(m *CheckedMutation, out *Outcome) (failure error, pendin
 	return nil, false, x.claim(a, v)
 }
 
-// underAliases asks the rule of an action's verb under the other aliases of the object: it changes what all of them show, or
-// the history that they share.
+// underAliases asks the rule of an action's verb under the other aliases of the object: it changes what all of them
+// show, or the history that they share.
 func (x *execution) underAliases(m *CheckedMutation) (failure, err error) {
 	a := m.Action
 	others, err := x.others(a.Key)

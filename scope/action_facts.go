@@ -90,7 +90,8 @@ type Question struct {
 	Rules  *action.Rules // instead of those in force; nil: those
 }
 
-// Verdict is what the scope would say in the next block: of a verb that writes or claims, under every alias of the object.
+// Verdict is what the scope would say in the next block: of a verb that writes or claims, under every alias of the
+// object.
 func (s *State) Verdict(q Question) (action.Verdict, error) {
 	e, err := s.Epoch()
 	if err != nil {

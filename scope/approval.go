@@ -244,8 +244,8 @@ func (a *Approval) Seconds(askers []aweigh.Hash) (all []Approver) {
 	return all
 }
 
-// askers are the keys that ask for a mutation: those of its author, of its grants' signers and holders, and both keys of
-// each anchor among these. None of them is a second person.
+// askers are the keys that ask for a mutation: those of its author, of its grants' signers and holders, and both keys
+// of each anchor among these. None of them is a second person.
 func (m *CheckedMutation) askers(r Roster) []aweigh.Hash {
 	all := []aweigh.Hash{m.Author}
 	for i := range m.grants {

@@ -244,8 +244,8 @@ func (e *Epoch) Rights(author aweigh.Hash) Rights {
 	return rightsOf(e.Policy.Authors, anchor, func(i int) bool { return e.keys[i] == author })
 }
 
-// rightsOf are the entries about an author: an anchor or its node, or one whose key an entry of one key has. Entries for
-// readers alone are not among them.
+// rightsOf are the entries about an author: an anchor or its node, or one whose key an entry of one key has. Entries
+// for readers alone are not among them.
 func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {
 	for i := range all {
 		a := &all[i]

@@ -10,8 +10,8 @@ import (
 	"github.com/aweigh/aweigh/internal/refusal"
 )
 
-// Quota bounds what all authors of an entry have together (P46), since keys that authors sign with cost nothing. A bound
-// of 0 is none.
+// Quota bounds what all authors of an entry have together (P46), since keys that authors sign with cost nothing. A
+// bound of 0 is none.
 type Quota struct {
 	_       struct{} `cbor:",toarray"`
 	Rate    int64    // mutations a second, by the blocks' time; see rateBurst
@@ -22,8 +22,8 @@ type Quota struct {
 
 const (
 	// rateBurst is for how long an entry's mutations may be saved up: an entry with a rate of 5 may make 50 at once. A
-	// scope may stand still for some seconds while its leader fails, and what clients sent meanwhile at their rate comes
-	// in one block.
+	// scope may stand still for some seconds while its leader fails, and what clients sent meanwhile at their rate
+	// comes in one block.
 	rateBurst = 10 * time.Second
 	// maxRate is from which on the time between two mutations would have no three digits of nanoseconds.
 	maxRate = 1_000_000

@@ -13,7 +13,8 @@ func (x *execution) metered(what measure) bool {
 }
 
 // entryFor chooses, of the entries that permit something, the one that it is charged to: none, if one of them has no
-// such quota, and otherwise the first that has room. failure is why none has. permitted is false if no entry permits it.
+// such quota, and otherwise the first that has room. failure is why none has. permitted is false if no entry permits
+// it.
 func entryFor(all []*Author, what measure, permits, room func(*Author) bool) (entry *Author, permitted bool, failure error) {
 	for _, a := range all {
 		if !permits(a) {
@@ -187,9 +188,9 @@ func (x *execution) countedFor(what measure) (names []string, failure error) {
 	})
 }
 
-// bill chooses the entry that pays for a key and its value from when the mutation being executed writes them, or returns
-// why none has room. Each put of a mutation takes room beside what the key holds already under that entry; deletions
-// of the same mutation make none.
+// bill chooses the entry that pays for a key and its value from when the mutation being executed writes them, or
+// returns why none has room. Each put of a mutation takes room beside what the key holds already under that entry;
+// deletions of the same mutation make none.
 func (x *execution) bill(key []byte, bytes int64) (failure, err error) {
 	if !x.metered(heldBytes) {
 		return nil, nil

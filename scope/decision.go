@@ -132,7 +132,7 @@ func (d *Decision) Check() error {
 	case admits != (d.Anchor != nil) || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil) || gives != (d.Child != nil):
 		return fmt.Errorf("a decision to %s with content of another kind", d.Kind)
 	case (sets || gives) != d.Subject.IsZero():
-		return fmt.Errorf("a decision to %s about nobody, or about an anchor without need", d.Kind)
+		return fmt.Errorf("a decision to %s without its anchor, or with one that it does not need", d.Kind)
 	case sets:
 		return d.Policy.Check()
 	case gives:

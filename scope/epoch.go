@@ -51,7 +51,7 @@ func (e Epoch) settled() *Epoch {
 			return e.Rests[seat]
 		})
 		w, err := quorum.NewWeights(lead...)
-		must.OK(err, "weighing those who lead")
+		must.OK(err, "weighing the leaders")
 		e.leaders = &w
 	}
 	e.record = epochDigest(e.Encode())
@@ -139,7 +139,7 @@ func (t *Terms) roster() (Roster, error) {
 	}
 	w, err := quorum.NewWeights(shares...)
 	if err == nil && !leads {
-		err = errors.New("nobody leads")
+		err = errors.New("no anchor leads")
 	}
 	if err != nil {
 		return Roster{}, fmt.Errorf("%w: %w", ErrInvalid, err)

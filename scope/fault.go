@@ -49,7 +49,7 @@ func (p *FaultProof) verify(network aweigh.NetworkID) (*Epoch, Anchor, error) {
 	}
 	seat, ok := e.Roster.Seat(p.Proof.Anchor())
 	if !ok {
-		return nil, Anchor{}, errors.New("it is about nobody of the roster")
+		return nil, Anchor{}, errors.New("it is about no anchor of the roster")
 	}
 	return e, e.Roster.Anchors[seat], nil
 }

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// proposedAtOnce bounds the decisions that one anchor has open: what it fills
-	// is its own share alone.
+	// proposedAtOnce bounds the open decisions that one anchor has proposed, so that
+	// an anchor fills its own share alone.
 	proposedAtOnce = 4
-	// outsideAtOnce bounds those that no anchor has proposed: applications.
+	// outsideAtOnce bounds the open decisions that no anchor has proposed: applications.
 	outsideAtOnce = 16
 	// governedByOne bounds the mutations of one anchor that a block executes, and
 	// governedOutside those of all others.

@@ -150,8 +150,8 @@ func (l Limits) outlasts(what string, d time.Duration) error {
 	return nil
 }
 
-// TooDeep is the error for transactions within a transaction on more levels than TxnDepth. etcd bounds them by the operations alone that each
-// level leaves to the next.
+// TooDeep is the error for transactions within a transaction on more levels than TxnDepth. etcd bounds them by the
+// operations alone that each level leaves to the next.
 func (l Limits) TooDeep() error {
 	return fmt.Errorf("transactions nested deeper than %d, which is the policy's limits.txn_depth", l.TxnDepth)
 }

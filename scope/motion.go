@@ -88,14 +88,14 @@ func keysOf(all []Elector) (votes.KeySet, error) {
 	return votes.NewKeySet(keys...)
 }
 
-// Fate is what became of a motion.
+// Fate is the outcome of a motion.
 type Fate uint8
 
 const (
-	Carried   Fate = 1 // it had the approvals, and was applied
-	Rejected  Fate = 2 // it could not have them any more
+	Carried   Fate = 1 // its approvals sufficed, and it was applied
+	Rejected  Fate = 2 // its approvals could not suffice any more
 	Lapsed    Fate = 3 // its deadline came first
-	Void      Fate = 4 // it had the approvals, and could not be applied as it was approved
+	Void      Fate = 4 // its approvals sufficed, and it could not be applied as approved
 	Withdrawn Fate = 5 // by its author
 	// Superseded is a policy that was proposed from one that is not in force any more.
 	Superseded Fate = 6

@@ -312,7 +312,7 @@ func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 		return nil, fmt.Errorf("%w: the mutation of motion %s: %w", ErrCorrupt, m.Motion.Short(), err)
 	}
 	if of.Author != m.Author {
-		return fmt.Errorf("scope: only %s, who proposed it, can withdraw it", of.Author.Short()), nil
+		return fmt.Errorf("scope: only its author, %s, can withdraw it", of.Author.Short()), nil
 	}
 	if of.Class == Govern { // or its subject could propose and withdraw it
 		return errors.New("scope: a decision cannot be withdrawn; reject it"), nil

@@ -54,7 +54,7 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	}
 	e, err := electorate(mo.Voters)
 	if err != nil {
-		return fmt.Errorf("scope: nobody could approve it: %w", err), nil
+		return fmt.Errorf("scope: no voter could approve it: %w", err), nil
 	}
 	if mo.Rule = a.rule(e.Total()); !e.Carriable(mo.Rule) {
 		return errors.New("scope: the policy asks for more approval than all voters together can give"), nil

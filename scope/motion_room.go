@@ -8,8 +8,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Bounds on motions, of one scope. Authors that the scope knows are its anchors, their nodes, and the approvers that its
-// policy names; all others are strangers, which share their bounds, since keys cost nothing.
+// Bounds on motions, of one scope. Authors that the scope knows are its anchors, their nodes, and the approvers that
+// its policy names; all others are strangers, which share their bounds, since keys cost nothing.
 const (
 	motionsOpen        = 1000
 	motionsOfOne       = 250      // open ones of one known author, and of all strangers together

@@ -101,8 +101,8 @@ type Txn struct {
 	Reach            []Reach // bounds what the puts change; none: no bound. None in a transaction within another
 }
 
-// Reach is the keys from Key up to End, End excluded; the End of one byte 0 means "to the end of the key space". Where a
-// transaction has some, every put must be of a key in one of them, and so must all other aliases of the object that
+// Reach is the keys from Key up to End, End excluded; the End of one byte 0 means "to the end of the key space". Where
+// a transaction has some, every put must be of a key in one of them, and so must all other aliases of the object that
 // it writes, when the transaction executes: otherwise it fails with ErrReach. A node sends the permissions of a client
 // this way, so that an alias which comes to be meanwhile does not extend them.
 type Reach struct {

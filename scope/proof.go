@@ -106,7 +106,7 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	if e := &p.Change.Entry; handed(e) {
 		g := &p.Ancestry.Genesis
 		if g.Descent == nil || e.Scope != g.Hash() || p.Assent != nil || !bytes.Equal(canon.Encode(p.Origin), canon.Encode(Origin{})) {
-			return Report{}, errors.New("what was taken over from nobody, or with an author")
+			return Report{}, errors.New("a change that was taken over, without a scope that it was taken from, or with an author")
 		}
 		return Report{Entry: *e, Kv: p.Kv, Head: p.Ancestry.Head.attestation(last.Roster), Under: origin, Taken: g.Descent}, nil
 	}

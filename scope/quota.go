@@ -12,8 +12,8 @@ var ErrNoSpace = errors.New("scope: mvcc: database space exceeded")
 // recordBytes is what a version of a key counts.
 func recordBytes(k, record []byte) int64 { return int64(len(k)-len(space{})) + int64(len(record)) }
 
-// putBytes is what a put of a key counts before it is done: no less than what it counts afterwards, and the same as in etcd
-// (costPut of its quota.go).
+// putBytes is what a put of a key counts before it is done: no less than what it counts afterwards, and the same as in
+// etcd (costPut of its quota.go).
 func putBytes(key, value []byte) int64 { return 256 + int64(len(key)+len(value)) }
 
 // Bounds of the room that is left in a scope that counts as full, in bytes: the least put, and the largest put of

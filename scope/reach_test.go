@@ -16,8 +16,9 @@ func within(t Txn, prefixes ...string) Txn {
 	return t
 }
 
-// TestReachHoldsUnderEveryAlias: a transaction with a reach changes no object that has an alias outside of it, whichever
-// alias it names, whatever it is wrapped in, and whether the alias was there before the transaction was signed or not.
+// TestReachHoldsUnderEveryAlias: a transaction with a reach changes no object that has an alias outside of it,
+// whichever alias it names, whatever it is wrapped in, and whether the alias was there before the transaction was
+// signed or not.
 func TestReachHoldsUnderEveryAlias(t *testing.T) {
 	w := newWorld(t)
 	w.one(w.put("/sec/a", "secret"))

@@ -7,16 +7,16 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Readers are the peers to which nodes give what a scope holds: entries of its policy that permit VerbRead (P48). Blocks
-// do not depend on them: each node asks before it answers a peer.
+// Readers are the peers to which nodes give what a scope holds: entries of its policy that permit VerbRead (P48).
+// Blocks do not depend on them: each node asks before it answers a peer.
 type Readers struct {
 	entries []*Author // about the peer
 	all     bool      // one of them covers every key
 	lists   [][]byte
 }
 
-// Listing is the key that admits a peer, named by its libp2p peer ID, where a policy has the list: the peer may read for
-// as long as the key exists.
+// Listing is the key that admits a peer, named by its libp2p peer ID, where a policy has the list: the peer may read
+// for as long as the key exists.
 func Listing(list []byte, peer string) []byte {
 	return slices.Concat(list, []byte("peers/"), []byte(peer))
 }

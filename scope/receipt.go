@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Code is what became of a mutation in a block.
+// Code is the outcome of a mutation in a block.
 type Code uint8
 
 const (
@@ -26,9 +26,9 @@ const (
 	// or its ValidUntil lies further ahead than the policy allows. It leaves no
 	// trace.
 	Refused Code = 5
-	// Exceeded means that it would have cost more than its bundle declares. It
-	// changed nothing, and that is on record: this bundle will never carry it, and
-	// one that reserves more may.
+	// Exceeded means that the mutation would have cost more than its bundle declares.
+	// It changed nothing, and that is on record: this bundle will never apply it; a
+	// bundle that reserves more may.
 	Exceeded Code = 7
 	// Pending means that it waits for approval, and applies once it has it (P28):
 	// State.Motion has the result. It is on record.

@@ -272,8 +272,8 @@ func TestP47StepUpsAreChecked(t *testing.T) {
 	}
 }
 
-// TestP47SecondPersonsAreProven: a proof of a change under a step-up has the ballot of the second person, and a verifier
-// computes again who that may be.
+// TestP47SecondPersonsAreProven: a proof of a change under a step-up has the ballot of the second person, and a
+// verifier computes again who that may be.
 func TestP47SecondPersonsAreProven(t *testing.T) {
 	bob := testKey(t, 60)
 	c := newChronicle(t, func(p *Policy) { p.Approvals = []Approval{stepUp("/secrets/", testKey(t, 99), bob)} })

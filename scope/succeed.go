@@ -144,7 +144,7 @@ func (e *Epoch) terms(p Policy, l trust.Ledger, decided agenda) (Terms, error) {
 	r := Roster{Weights: w}
 	for st := range l.Seated() {
 		a, ok := e.identity(st.Anchor, decided)
-		must.Hold(ok, "anchor %s has a seat, and nobody knows who it is", st.Anchor.Short())
+		must.Hold(ok, "anchor %s has a seat and no identity", st.Anchor.Short())
 		if a.Peer != "" && peers[a.Peer] || len(r.Anchors) >= p.Limits.Anchors {
 			return Terms{}, fmt.Errorf("%w: more anchors than the policy takes, or two of one node", ErrInvalid)
 		}

@@ -13,8 +13,8 @@ import (
 
 var librarySeeds = flag.Int("library-seeds", 0, "seeds with which TestLibraryShowsWhatItSays runs each scenario, instead of one or two")
 
-// TestLibraryShowsWhatItSays runs each scenario of the library, with one seed or several; with -short, one in fifteen of
-// them: no invariant breaks unexpectedly, and its outcome is the described one. By chance, one seed of two may miss
+// TestLibraryShowsWhatItSays runs each scenario of the library, with one seed or several; with -short, one in fifteen
+// of them: no invariant breaks unexpectedly, and its outcome is the described one. By chance, one seed of two may miss
 // that.
 func TestLibraryShowsWhatItSays(t *testing.T) {
 	seeds := uint64(*librarySeeds)

@@ -130,7 +130,7 @@ func (x *stuff) tick(l *liar) {
 		some := aweigh.Sum([]byte("no motion"), binary.BigEndian.AppendUint64(nil, x.sent))
 		all = append(all, l.w.ballotOn(some, votes.Choice(1+x.sent%2), *l.n.key))
 	}
-	l.told("stuff", "%d ballots on motions that nobody proposed", len(all))
+	l.told("stuff", "%d ballots on motions that were never proposed", len(all))
 	f := castOf(all...)
 	for _, to := range l.others() {
 		if l.may() {

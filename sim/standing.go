@@ -188,7 +188,7 @@ func overChurn(was, e *scope.Epoch, l trust.Ledger) string {
 		stay = append(stay, quorum.Share{Anchor: s.Anchor, Weight: old})
 	}
 	w, err := quorum.NewWeights(stay...)
-	must.OK(err, "weights of those who stay")
+	must.OK(err, "weights of the anchors that stay")
 	start := *e
 	start.Roster.Weights = w
 	if int(fresh) == len(stay) || overCap(&start, l) != "" || tightGroup(&start, l) {

@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// TestTimeAheadHoldsNothingUp: the clocks of a quorum, or of all, are hours ahead for a while, and right again after a restart.
-// Requests then become final at once, and no block's time exceeds what clocks and parents allow.
+// TestTimeAheadHoldsNothingUp: the clocks of a quorum, or of all, are hours ahead for a while, and right again after a
+// restart. Requests then become final at once, and no block's time exceeds what clocks and parents allow.
 func TestTimeAheadHoldsNothingUp(t *testing.T) {
 	const ahead = 6 * time.Hour
 	for _, mode := range []string{"bft", "crash"} {
@@ -44,8 +44,8 @@ func TestTimeAheadHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// TestDrawnTimesAheadHoldNothingUp runs the first drawn worlds in which the clocks of a quorum run ahead and come back: each
-// heals, and in most of them the scope's time was ahead of all clocks.
+// TestDrawnTimesAheadHoldNothingUp runs the first drawn worlds in which the clocks of a quorum run ahead and come back:
+// each heals, and in most of them the scope's time was ahead of all clocks.
 func TestDrawnTimesAheadHoldNothingUp(t *testing.T) {
 	testshort.Skip(t)
 	worlds := testshort.Cases[uint64](0, 4, 10)

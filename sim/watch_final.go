@@ -40,7 +40,7 @@ func (x *watch) finalized(n *Node, note machine.Finalized) {
 	x.ending.final(w, n, note)
 	x.final[note.Height], x.finalAt[note.Height], x.lastFinal = note.Block, w.Now(), w.now
 	if int(note.Epoch) >= len(w.epochs) {
-		w.breach(Rosters, n, "a block of epoch %d, which nobody began", note.Epoch)
+		w.breach(Rosters, n, "a block of epoch %d, which no node began", note.Epoch)
 		return
 	}
 	x.genuine(n, note.Height)

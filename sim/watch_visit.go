@@ -30,7 +30,7 @@ func (w *World) referral(v *visitor, f *referral.Scope, d scope.Delegation) {
 	w.watch.reach("referral")
 	c := w.find(d.Child)
 	ok := c != nil && c.Genesis.Descent.Parent == f.ID() && bytes.Equal(c.Genesis.Prefix(), d.Prefix)
-	w.holds(Referred, nil, ok, "visitor %d is referred from %q to a scope for %q that nobody founded", v.id, f.Genesis().Prefix(), d.Prefix)
+	w.holds(Referred, nil, ok, "visitor %d is referred from %q to a scope for %q that was never founded", v.id, f.Genesis().Prefix(), d.Prefix)
 }
 
 // proven holds an epoch that is proven to a visitor to the one in which the scope was.

@@ -374,8 +374,8 @@ func TestSiftIsScan(t *testing.T) {
 	}
 }
 
-// TestTablesAreWrittenOutApart: a store writes its first table out at a moment of its own, long before it would be full:
-// stores that take the same commits from the start, as anchors do, would all do it at the same one.
+// TestTablesAreWrittenOutApart: a store writes its first table out at a moment of its own, long before it would be
+// full: stores that take the same commits from the start, as anchors do, would all do it at the same one.
 func TestTablesAreWrittenOutApart(t *testing.T) {
 	const each = 64 << 10
 	when := make(map[int]bool)

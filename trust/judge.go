@@ -80,7 +80,7 @@ func (l *Ledger) admit(p Params, s Standing, known bool, ev Evidence) (Standing,
 	case ev.Sponsor.IsZero():
 		return ignored("no sponsor stands surety")
 	case ev.Sponsor == ev.Anchor:
-		return ignored("nobody is its own sponsor")
+		return ignored("no anchor is its own sponsor")
 	case !ok || !sponsor.Seated:
 		return ignored(fmt.Sprintf("its sponsor %s is not in the roster", ev.Sponsor.Short()))
 	case sponsor.Weighs > ev.Epoch:

@@ -144,7 +144,7 @@ func (l Ledger) check(s Standing) error {
 	case s.Barred && (s.Score != 0 || s.Seated):
 		return fmt.Errorf("it is barred, but has score %d or a seat", s.Score)
 	case s.Sponsor.IsZero() && s.Since != 0:
-		return fmt.Errorf("it was admitted in epoch %d, but by nobody", s.Since)
+		return fmt.Errorf("it was admitted in epoch %d, without a sponsor", s.Since)
 	case s.Sponsor.IsZero():
 		return nil
 	case s.Sponsor == s.Anchor:

@@ -317,7 +317,7 @@ func TestSharesSayWhy(t *testing.T) {
 		why    string
 	}{
 		{bring(4, 0), named(0), "score 500000"},
-		{bring(4, 0).Apply(p, attested(ann, 0), attested(named(1), trust.MaxScore)), named(1), "score 1000000, nobody holds more than 3/10"},
+		{bring(4, 0).Apply(p, attested(ann, 0), attested(named(1), trust.MaxScore)), named(1), "score 1000000, no anchor holds more than 3/10"},
 		{bring(3, 0).Apply(p, attested(named(1), 0)), named(0), "score 500000, 3 anchors weigh the same"},
 		{bring(8, 8), named(101), "score 500000, one sponsor's anchors hold no more than 1/4"},
 		{bring(1, 10), named(101), "score 500000, one sponsor's anchors hold 850/1000, for want of others"},

@@ -12,7 +12,7 @@ import (
 // ErrRoster is wrapped by the error of a ledger in which no anchor has weight in
 // an epoch: all have left, are barred or on probation. A scope that would come
 // to this keeps the roster that it has.
-var ErrRoster = errors.New("trust: nobody weighs anything")
+var ErrRoster = errors.New("trust: no anchor has weight")
 
 // Share states how an anchor came by its weight in an epoch.
 type Share struct {
@@ -116,7 +116,7 @@ func (y way) why(p Params, i int, weight uint64) string {
 		case uint64(lid.Num)*uint64(len(y.to)) == uint64(lid.Den):
 			fmt.Fprintf(&b, ", %d anchors weigh the same", len(y.to))
 		case c.group < 0 || y.to[i] >= lid.of(sum(y.to)):
-			fmt.Fprintf(&b, ", nobody holds more than %s", lid)
+			fmt.Fprintf(&b, ", no anchor holds more than %s", lid)
 		case y.caps.sponsored != p.Sponsored:
 			fmt.Fprintf(&b, ", one sponsor's anchors hold %s, for want of others", y.caps.sponsored)
 		default:

@@ -94,7 +94,7 @@ func Example_sixEpochs() {
 	// epoch 0  cyd       0 -> 500000  founded: the genesis gives 500000
 	// epoch 0  dee       0 -> 500000  founded: the genesis gives 500000
 	// weights of epoch 0, 2357 in all:
-	//   ann  raw  910  capped  707  weighs  707  score 900000, nobody holds more than 3/10
+	//   ann  raw  910  capped  707  weighs  707  score 900000, no anchor holds more than 3/10
 	//   bob  raw  550  capped  550  weighs  550  score 500000
 	//   cyd  raw  550  capped  550  weighs  550  score 500000
 	//   dee  raw  550  capped  550  weighs  550  score 500000
@@ -106,14 +106,14 @@ func Example_sixEpochs() {
 	// epoch 0  dee  500000 -> 525438  attended: 64 of 64 in time, 0 late: +31250 gain, -7812 decay, -0 absence, +2000 led 14 of 14
 	// epoch 0  eve  100000 -> 129688  attended: 64 of 64 in time, 0 late: +31250 gain, -1562 decay, -0 absence
 	// weights of epoch 1, 2354 in all:
-	//   ann  raw  927  capped  706  weighs  706  score 919188, nobody holds more than 3/10
+	//   ann  raw  927  capped  706  weighs  706  score 919188, no anchor holds more than 3/10
 	//   bob  raw  569  capped  569  weighs  569  score 522164
 	//   cyd  raw  507  capped  507  weighs  507  score 452938
 	//   dee  raw  572  capped  572  weighs  572  score 525438
 	//   eve  raw    0  capped    0  weighs    0  on probation until epoch 5
 	//   784 may lie without harm; 2 anchors weigh more than that
 	// weights of epoch 5, 2589 in all:
-	//   ann  raw  993  capped  854  weighs  776  score 992989, nobody holds more than 3/10, from 713 on the way to 854
+	//   ann  raw  993  capped  854  weighs  776  score 992989, no anchor holds more than 3/10, from 713 on the way to 854
 	//   bob  raw  646  capped  646  weighs  635  score 606991, from 627 on the way to 646
 	//   cyd  raw  368  capped  368  weighs  386  score 298696, from 399 on the way to 368
 	//   dee  raw  660  capped  660  weighs  648  score 623277, from 639 on the way to 660
@@ -122,7 +122,7 @@ func Example_sixEpochs() {
 	// epoch 5  eve  243873 ->      0  equivocated: two conflicting ballots, proof c1cda263; barred until readmitted
 	// epoch 5  ann  992989 -> 744742  surety: 85262adf, which it brought in at epoch 0, lied, proof c1cda263: -248247, which is 1/4
 	// weights of epoch 6, 2391 in all:
-	//   ann  raw  770  capped  717  weighs  717  score 744742, nobody holds more than 3/10
+	//   ann  raw  770  capped  717  weighs  717  score 744742, no anchor holds more than 3/10
 	//   bob  raw  646  capped  646  weighs  646  score 606991
 	//   cyd  raw  368  capped  368  weighs  368  score 298696
 	//   dee  raw  660  capped  660  weighs  660  score 623277

@@ -62,7 +62,7 @@ func (a *app) auditTail() *cobra.Command {
 	})
 }
 
-// tail is an "audit tail" that goes on.
+// tail is a running "audit tail".
 type tail struct {
 	*app
 	*session

@@ -155,7 +155,7 @@ func isTerminal(w io.Writer) bool {
 // warn prints doubts about the time, and facts that are not proven.
 func (s *signing) warn(r *scope.MotionReport, now aweigh.Instant) {
 	if r.Bare {
-		fmt.Fprintln(s.err, "aweigh: no block after the one that ordered the motion was final when this file was written: the ballot\nis on the mutation above, which is proven; what it found when it opened, and what it takes, are not.")
+		fmt.Fprintln(s.err, "aweigh: no block after the one that ordered the motion was final when this file was written: the ballot\nis on the mutation above, which is proven; the state when the motion opened, and the approvals that it needs, are\nnot.")
 	}
 	if r.Draft {
 		s.warnDraft(r, now)

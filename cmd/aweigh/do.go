@@ -19,12 +19,12 @@ func (a *app) do() *cobra.Command {
 	c := &cobra.Command{
 		Use: "do VERB NAME [VALUE]", Short: "Carry out a verb on a name, under the policy's rules", Args: cobra.RangeArgs(1, 3),
 		Long: "Carries out a verb on the object of a name. VERB:NAME is the same. The policy of the\n" +
-			"scope that decides about the name says of which class the verb is, and who may:\n\n" +
+			"scope that decides about the name gives the class of the verb, and the callers that may use it:\n\n" +
 			"  read     prints the object of the name\n" +
 			"  write    puts VALUE and waits until that is final\n" +
 			"  claim    records in the history that the node's owner claims the object\n" +
-			"  signal   gives VALUE to those who watch the name now (\"aweigh watch --signals\"), and\n" +
-			"           stores nothing\n\n" +
+			"  signal   gives VALUE to the present watches of the name (\"aweigh watch --signals\"),\n" +
+			"           and stores nothing\n\n" +
 			"Every scope on the way to it is asked, the root first: one with a rule about the verb\n" +
 			"may deny it. All scopes know read and write. A verb that the scope that decides does not\n" +
 			"know is denied. Denials exit with 4, and name the scope and the rule.\n\n" +

@@ -26,7 +26,7 @@ func logger(w io.Writer, level, format string) (*slog.Logger, error) {
 }
 
 // united writes durations with their unit in every format, as in 1.5s: bare numbers
-// in JSON would be nanoseconds, without a word that they are.
+// in JSON would be nanoseconds, without a unit.
 func united(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())

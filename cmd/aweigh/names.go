@@ -146,19 +146,33 @@ func fresh(text string) ([]byte, error) {
 	return n.Key(), nil
 }
 
-// naming makes a change of names and shows what came of it.
-func naming(ctx context.Context, s *session, as *signedBy, req *aweighv1.NameRequest) error {
-	change := s.Client.Name
-	if as.given() {
-		change = func(ctx context.Context, req *aweighv1.NameRequest) (*aweighv1.NameResponse, error) {
-			return as.name(ctx, s, req)
+// naming has a command make a change of names, once, and print the outcome. fill completes the request within the time
+// that an answer may take.
+func (a *app) naming(c *cobra.Command, kind aweighv1.NameRequest_Kind, fill func(ctx context.Context, s *session, req *aweighv1.NameRequest, args []string) error) *cobra.Command {
+	as := a.asFlags(c)
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		o, err := once()
+		if err != nil {
+			return err
 		}
-	}
-	resp, err := change(ctx, req)
-	if err != nil {
-		return err
-	}
-	return s.Printer.Named(req, resp)
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		req := &aweighv1.NameRequest{Kind: kind, Once: o}
+		if err := fill(ctx, s, req, args); err != nil {
+			return err
+		}
+		var resp *aweighv1.NameResponse
+		if as.given() {
+			resp, err = as.name(ctx, s, req)
+		} else {
+			resp, err = s.Client.Name(ctx, req)
+		}
+		if err != nil {
+			return err
+		}
+		return s.Printer.Named(req, resp)
+	})
 }
 
 func (a *app) uid() *cobra.Command {
@@ -204,9 +218,7 @@ func (a *app) rollback() *cobra.Command {
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	version := versionFlag(c, "the version to go back to")
-	as := a.asFlags(c)
-	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.naming(c, aweighv1.NameRequest_KIND_ROLLBACK, func(ctx context.Context, s *session, req *aweighv1.NameRequest, args []string) error {
 		n, err := nameOf(args[0], *raw, writes)
 		if err != nil {
 			return err
@@ -218,18 +230,12 @@ func (a *app) rollback() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_ROLLBACK}
-		if req.Once, err = once(); err != nil {
-			return err
-		}
-		ctx, cancel := s.limited(ctx)
-		defer cancel()
 		r, err := a.resolve(ctx, s, n.Key(), v, false)
 		if err != nil {
 			return err
 		}
 		req.Uid, req.Key, req.Place = r.Uid, r.Key, r.Place
-		return naming(ctx, s, as, req)
+		return nil
 	})
 }
 
@@ -243,24 +249,15 @@ func (a *app) fork() *cobra.Command {
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	version := versionFlag(c, "the version to begin with")
-	as := a.asFlags(c)
-	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_FORK}
-		var err error
+	return a.naming(c, aweighv1.NameRequest_KIND_FORK, func(ctx context.Context, s *session, req *aweighv1.NameRequest, args []string) (err error) {
 		if req.To, err = fresh(args[1]); err != nil {
 			return err
 		}
-		if req.Once, err = once(); err != nil {
-			return err
-		}
-		ctx, cancel := s.limited(ctx)
-		defer cancel()
 		r, err := a.object(ctx, s, args[0], *raw, version)
 		if err != nil {
 			return err
 		}
 		req.Uid, req.Place = r.Uid, r.Place
-		return naming(ctx, s, as, req)
+		return nil
 	})
 }

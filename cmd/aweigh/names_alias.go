@@ -33,25 +33,16 @@ func (a *app) aliasBind() *cobra.Command {
 		Long: "NEW becomes an alias of the object that NAME names, or that has a UID, of which four\n" +
 			"characters are enough if no other begins so. An object has 16 aliases at most.\n\n" + nameHelp,
 	}
-	as := a.asFlags(c)
-	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_BIND}
-		var err error
+	return a.naming(c, aweighv1.NameRequest_KIND_BIND, func(ctx context.Context, s *session, req *aweighv1.NameRequest, args []string) (err error) {
 		if req.To, err = fresh(args[0]); err != nil {
 			return err
 		}
-		if req.Once, err = once(); err != nil {
-			return err
-		}
-		ctx, cancel := s.limited(ctx)
-		defer cancel()
 		r, err := a.object(ctx, s, args[1], false, unversioned)
 		if err != nil {
 			return err
 		}
 		req.Uid, req.Key = r.Uid, r.Key
-		return naming(ctx, s, as, req)
+		return nil
 	})
 }
 
@@ -66,22 +57,13 @@ func (a *app) aliasMove() *cobra.Command {
 	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, counted from when the move can take effect at the latest (--valid-for); 8760h at most")
 	none := c.Flags().Bool("no-redirect", false, "leave no redirect under the old name")
 	c.MarkFlagsMutuallyExclusive("redirect", "no-redirect")
-	as := a.asFlags(c)
-	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := changed(args[0])
-		if err != nil {
+	return a.naming(c, aweighv1.NameRequest_KIND_MOVE, func(ctx context.Context, s *session, req *aweighv1.NameRequest, args []string) (err error) {
+		if req.Key, err = changed(args[0]); err != nil {
 			return err
 		}
-		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_MOVE, Key: key}
 		if req.To, err = fresh(args[1]); err != nil {
 			return err
 		}
-		if req.Once, err = once(); err != nil {
-			return err
-		}
-		ctx, cancel := s.limited(ctx)
-		defer cancel()
 		if *redirect <= 0 || *redirect > mostRedirect {
 			return fmt.Errorf("%w: --redirect is more than 0 and %s at most, not %s", errUsage, mostRedirect, *redirect)
 		}
@@ -91,10 +73,8 @@ func (a *app) aliasMove() *cobra.Command {
 		if bytes.Equal(req.Key, req.To) {
 			return fmt.Errorf("%w: %s is the name already", errState, show.Key(req.To))
 		}
-		if _, err := a.there(ctx, s, req, "move", show.Word(args[1])); err != nil {
-			return err
-		}
-		return naming(ctx, s, as, req)
+		_, err = a.there(ctx, s, req, "move", show.Word(args[1]))
+		return err
 	})
 }
 
@@ -144,25 +124,13 @@ func (a *app) aliasUnbind() *cobra.Command {
 		Long: "NAME names nothing any more. An object's only alias stays: \"aweigh del\" retires the\n" +
 			"object.\n\n" + nameHelp,
 	}
-	as := a.asFlags(c)
-	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := changed(args[0])
-		if err != nil {
+	return a.naming(c, aweighv1.NameRequest_KIND_UNBIND, func(ctx context.Context, s *session, req *aweighv1.NameRequest, args []string) (err error) {
+		if req.Key, err = changed(args[0]); err != nil {
 			return err
 		}
-		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_UNBIND, Key: key}
-		if req.Once, err = once(); err != nil {
-			return err
-		}
-		ctx, cancel := s.limited(ctx)
-		defer cancel()
 		r, err := a.there(ctx, s, req, "unbind")
-		if err != nil {
+		if err != nil || r == nil {
 			return err
-		}
-		if r == nil {
-			return naming(ctx, s, as, req)
 		}
 		o, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: r.Uid, Limit: 1})
 		if err != nil {
@@ -171,7 +139,7 @@ func (a *app) aliasUnbind() *cobra.Command {
 		if len(o.Aliases) == 1 {
 			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errState, r.Uid, show.Word(args[0]))
 		}
-		return naming(ctx, s, as, req)
+		return nil
 	})
 }
 

@@ -68,7 +68,7 @@ func watched(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// watching is a watch that goes on.
+// watching is a running watch.
 type watching struct {
 	*app
 	*session

@@ -6,10 +6,11 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// A put of one alias of an object is a put of all. Which aliases there are is known for sure when the put executes, so a
-// transaction of a user carries the keys that the user may write, and fails where it would change others.
+// A put of one alias of an object is a put of all. Which aliases there are is known for sure when the put executes, so
+// a transaction of a user carries the keys that the user may write, and fails where it would change others.
 
-// What a transaction carries of its user's permissions: all of them, or where these are more, those of the keys that it puts.
+// Bounds of the permissions that a transaction carries of its user: above them it carries only the permissions for the
+// keys that it puts.
 const (
 	reachRanges = scope.MaxReach
 	reachBytes  = 4 << 10

@@ -66,8 +66,8 @@ func (row *Row) decide(ctx context.Context, r *Request) (Identity, *Refusal) {
 		"send a token or a client certificate, or use the node's Unix socket"}
 }
 
-// Fenced counts a request that a fence.Fence refuses, whatever its credential: one of a web page of another host, or one
-// to a host that the port does not answer to.
+// Fenced counts a request that a fence.Fence refuses, whatever its credential: one of a web page of another host, or
+// one to a host that the port does not answer to.
 func (row *Row) Fenced(page bool) {
 	why := Host
 	if page {

@@ -39,8 +39,8 @@ var ErrSetting = errors.New("autocompact: bad setting")
 // leastKeep bounds how often a compaction may be due.
 const leastKeep = time.Second
 
-// Parse reads a setting as etcd does. Mode "" is Periodic. A retention "" or "0" keeps all; in mode Periodic a number alone is
-// hours. Errors wrap ErrSetting.
+// Parse reads a setting as etcd does. Mode "" is Periodic. A retention "" or "0" keeps all; in mode Periodic a number
+// alone is hours. Errors wrap ErrSetting.
 func Parse(mode, retention string) (s Setting, err error) {
 	if mode != "" && mode != Periodic && mode != Revision {
 		return s, fmt.Errorf("%w: auto-compaction-mode is %q; it is %s or %s", ErrSetting, mode, Periodic, Revision)

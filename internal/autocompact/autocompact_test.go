@@ -27,7 +27,8 @@ func TestSettingsAreEtcds(t *testing.T) {
 	}
 }
 
-// network is what nodes with one setting see of each other: the chain, to which each proposes, and which they see a while later.
+// network is what nodes with one setting see of each other: the chain, to which each proposes, and which they see a
+// while later.
 type network struct {
 	now   time.Time
 	chain seen
@@ -76,8 +77,8 @@ func (n *network) run(t *testing.T, d time.Duration, each int64, down ...int) {
 	}
 }
 
-// TestNodesCompactOnce: however many nodes have the setting, the network compacts once a period, and to what the setting keeps;
-// another node does it where the first one is down.
+// TestNodesCompactOnce: however many nodes have the setting, the network compacts once a period, and to what the
+// setting keeps; another node does it where the first one is down.
 func TestNodesCompactOnce(t *testing.T) {
 	seconds := func(n int) time.Duration { return time.Duration(n) * time.Second }
 	for name, c := range map[string]struct {

@@ -30,9 +30,9 @@ func (f Files) IsZero() bool { return f == Files{Optional: f.Optional} }
 // ErrFiles is wrapped by errors about the content of the files.
 var ErrFiles = errors.New("certs: bad files")
 
-// Server is the settings of a server with the certificates of the files: TLS 1.2 or
-// later, and the protocols that it negotiates, the preferred one first. Each handshake sees the files as they are; while
-// they cannot be read, it sees the last content, and the error is logged.
+// Server is the settings of a server with the certificates of the files: TLS 1.2 or later, and the protocols that it
+// negotiates, the preferred one first. Each handshake sees the files as they are; while they cannot be read, it sees
+// the last content, and the error is logged.
 func Server(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
 	r := &reloading{files: f, log: log, protocols: protocols}
 	if err := r.load(); err != nil {

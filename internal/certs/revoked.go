@@ -19,8 +19,8 @@ var ErrRevoked = errors.New("certs: the certificate is revoked")
 // mostRevoked bounds a file of lists, in bytes.
 const mostRevoked = 64 << 20
 
-// readRevoked reads the lists in a file. Each must be signed by one of the issuers, given as PEM. A list whose next update is overdue
-// counts, as in etcd: its certificates stay revoked.
+// readRevoked reads the lists in a file. Each must be signed by one of the issuers, given as PEM. A list whose next
+// update is overdue counts, as in etcd: its certificates stay revoked.
 func readRevoked(file string, issuers []byte) (revoked, error) {
 	info, err := os.Stat(file)
 	if err == nil && info.Size() > mostRevoked {

@@ -34,8 +34,8 @@ func (i *issuer) revoke(file string, asDER bool, serials ...int64) {
 	}
 }
 
-// TestRevokedClientsAreRefused: from the next handshake on after a list changes, resumed sessions included; a list that no
-// trusted issuer signed counts for nothing.
+// TestRevokedClientsAreRefused: from the next handshake on after a list changes, resumed sessions included; a list that
+// no trusted issuer signed counts for nothing.
 func TestRevokedClientsAreRefused(t *testing.T) {
 	dir, i := t.TempDir(), newIssuer(t)
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -1,7 +1,7 @@
-// Package fence tells requests of web pages from those of programs. A browser reaches what listens on its machine, so a port
-// that acts for every request must not answer a page of another host: neither one whose name was made to point to the
-// port's address (DNS rebinding), which the Host header shows, nor one that sends a request to another site, which the
-// Origin header shows (Fetch Standard, section 3.2).
+// Package fence tells requests of web pages from those of programs. A browser reaches what listens on its machine, so a
+// port that acts for every request must not answer a page of another host: neither one whose name was made to point to
+// the port's address (DNS rebinding), which the Host header shows, nor one that sends a request to another site, which
+// the Origin header shows (Fetch Standard, section 3.2).
 package fence
 
 import (

@@ -281,7 +281,8 @@ func Join(
 	return s, dir.SaveGenesis(g)
 }
 
-// Admit has a node that is there admitted as an observer by an invite. Errors wrap node.ErrNotAdmitted if that is refused.
+// Admit has a node that is there admitted as an observer by an invite. Errors wrap node.ErrNotAdmitted if that is
+// refused.
 func Admit(ctx context.Context, dir home.Dir, s home.Settings, invite node.Invite) error {
 	identity, _, err := dir.Keys()
 	if err == nil {

@@ -147,7 +147,7 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 	fmt.Fprintln(p.Out)
 	rows = [][]string{{"DECISION", "MOTION", "ABOUT", "APPROVED BY", "WEIGHT", "STATE", "LAPSES"}}
 	for _, x := range r.Proposals {
-		by := "nobody"
+		by := "no anchor"
 		if len(x.Approvals) > 0 {
 			who := make([]string, len(x.Approvals))
 			for i, a := range x.Approvals {

@@ -249,7 +249,7 @@ func (p Printer) intended(r *scope.MotionReport) {
 	}
 	if len(r.Effects) == 0 {
 		p.operations(ops, "  ")
-		fmt.Fprintln(p.Out, "  (what these keys hold cannot be told here: there are transactions within)")
+		fmt.Fprintln(p.Out, "  (the present content of these keys is not shown: there are transactions within the transaction)")
 		return
 	}
 	for i := range r.Effects {

@@ -139,7 +139,7 @@ func (p Printer) Simulation(s Simulation) error {
 		}
 		rows = append(rows, []string{"broken", strings.Replace(b.String(), " broken", "", 1)})
 	}
-	proven := "nobody"
+	proven := "no anchor"
 	if len(s.Proven) > 0 {
 		proven = strings.Trim(fmt.Sprint(s.Proven), "[]")
 	}

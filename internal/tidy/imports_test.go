@@ -27,6 +27,19 @@ func TestImportsPointDown(t *testing.T) {
 	)
 }
 
+// TestRowsCoverPackages: a row for a folder that does not exist would permit what no reviewer saw.
+func TestRowsCoverPackages(t *testing.T) {
+	repo, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range directions {
+		if !slices.ContainsFunc(repo.files, func(f *file) bool { return f.syntax != nil && within(f.folder(), d.folder) }) {
+			t.Errorf("directions has a row for %q, where there is no package", d.folder)
+		}
+	}
+}
+
 // importsPointDown holds every import of this module against directions.
 func importsPointDown(t *tree) (offences []string) {
 	for _, f := range t.files {

@@ -51,7 +51,8 @@ type Announced struct {
 func (x Announced) covers(y Announced) bool { return x.Epoch == y.Epoch && x.Height >= y.Height }
 
 const (
-	// announcesASecond is what all nodes together make known, about half of what each takes (p2p.Config.GossipMessages).
+	// announcesASecond is what all nodes together make known, about half of what each takes
+	// (p2p.Config.GossipMessages).
 	announcesASecond = 120
 	announcesAtOnce  = 40
 	announcesAtLeast = 2.0

@@ -13,7 +13,7 @@ import (
 type NonMembers struct {
 	limiter    *rate.Limiter
 	neighbours *rate.Limiter                              // of peers that are anchors in another scope
-	readers    *rate.Limiter                              // of peers that may read, and not because all may
+	readers    *rate.Limiter                              // of peers that the policy lists as readers
 	reads      atomic.Pointer[func(machine.Peer) bool]    // whether a peer is one of these
 	homes      atomic.Pointer[map[machine.Peer]*Accounts] // per anchor: those of a scope where it is one
 	turn       sync.Mutex                                 // held while a frame of theirs is verified: one at a time
@@ -32,7 +32,8 @@ func NewNonMembers() *NonMembers {
 // SetHomes publishes the peers that are anchors, each with the accounts of a scope where it is one.
 func (s *NonMembers) SetHomes(homes map[machine.Peer]*Accounts) { s.homes.Store(&homes) }
 
-// SetReaders makes known which peers may read, and not because all may. It is called for each of their frames.
+// SetReaders sets which peers the policy lists as readers, where it does not let all peers read. reads is called for
+// each frame of a peer.
 func (s *NonMembers) SetReaders(reads func(machine.Peer) bool) { s.reads.Store(&reads) }
 
 // home returns the accounts of a scope where a peer is an anchor, nil if it is none anywhere.

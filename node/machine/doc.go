@@ -5,6 +5,6 @@
 // package node feeds it from a network and a disk, package sim from a seed.
 //
 // Perform carries Effects out in the one order that is safe: make durable, then send, then reply (docs/protocol.md,
-// P8).
-// A Checker verifies frames before the machine sees them, on any goroutine. History and Prover read what Step wrote.
+// P8). A Checker verifies frames before the machine sees them, on any goroutine. History and Prover read what Step
+// wrote.
 package machine

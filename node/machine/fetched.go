@@ -1,9 +1,9 @@
 package machine
 
-import "errors"
+import "github.com/aweigh/aweigh/internal/refusal"
 
-// ErrSnapshot is wrapped by errors about a snapshot, or about handovers, that do not verify.
-var ErrSnapshot = errors.New("node: bad snapshot")
+// ErrSnapshot is wrapped by errors about a snapshot, or about handovers, of a peer that do not verify.
+var ErrSnapshot = refusal.New(refusal.Invalid, "node: bad snapshot")
 
 // HandoversAtOnce bounds the handovers in one answer.
 const HandoversAtOnce = 256

@@ -97,10 +97,10 @@ func (n *coup) fate(id votes.MotionID) (open bool, fate scope.Fate) {
 	return mo != nil, 0
 }
 
-// TestHiddenDriftGainsALiarNothing: an anchor proposes a policy that says something of the TTL, and much of the drift bound
-// besides. No tool signs a day of drift, and no node takes it; what a deceived quorum can carry at most is a second. With
-// that the liar dates blocks as far ahead as it can, and a day further: honest writes of some seconds do not expire, a
-// motion stays open for its window, and the others take the policy back.
+// TestHiddenDriftGainsALiarNothing: an anchor proposes a policy that says something of the TTL, and much of the drift
+// bound besides. No tool signs a day of drift, and no node takes it; what a deceived quorum can carry at most is a
+// second. With that the liar dates blocks as far ahead as it can, and a day further: honest writes of some seconds do
+// not expire, a motion stays open for its window, and the others take the policy back.
 func TestHiddenDriftGainsALiarNothing(t *testing.T) {
 	const window = 6 * time.Second
 	inForce := scope.OpenPolicy(quorum.BFT)

@@ -2,7 +2,7 @@ package machine
 
 import "github.com/aweigh/aweigh/kv"
 
-// Host carries out Effects: the Runner, or a simulated world.
+// Host carries out Effects: package node's runner, or a simulated world.
 type Host interface {
 	// Commit applies ops as one atomic batch. If sync is set it returns only
 	// when they, and all commits before them, are durable.

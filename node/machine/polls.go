@@ -60,7 +60,7 @@ func (m *Machine) Motion(id votes.MotionID) box.Motion {
 		return box.Motion{State: box.Unknown, Voters: m.term.electors}
 	}
 	keys, err := mo.Keys()
-	must.OK(err, "reading the keys of those who may vote")
+	must.OK(err, "reading the keys of the voters")
 	known := box.Motion{State: box.Open, Voters: keys}
 	if end != nil {
 		known.State = box.Closed

@@ -222,7 +222,9 @@ func (h History) Handovers(above aweigh.Height, most int) (all []scope.Handover,
 			return false
 		}
 		var hand scope.Handover
-		bad = canon.Decode(raw, &hand)
+		if bad = canon.Decode(raw, &hand); bad != nil {
+			bad = fmt.Errorf("%w: a handover: %w", scope.ErrCorrupt, bad)
+		}
 		all = append(all, hand)
 		return bad == nil
 	})

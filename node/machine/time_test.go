@@ -73,8 +73,9 @@ func TestP13NoBlockOfATimeToCome(t *testing.T) {
 	}
 }
 
-// TestTimeThatRanAheadHoldsNothingUp: the clocks of all anchors were wrong for a while, and a block took their time. Once
-// they are right again, what is asked for becomes final at once, and the scope's time goes on by the smallest steps.
+// TestTimeThatRanAheadHoldsNothingUp: the clocks of all anchors were wrong for a while, and a block took their time.
+// Once they are right again, what is asked for becomes final at once, and the scope's time goes on by the smallest
+// steps.
 func TestTimeThatRanAheadHoldsNothingUp(t *testing.T) {
 	const ahead = 23 * time.Hour
 	for _, mode := range []quorum.Mode{quorum.BFT, quorum.Crash} {
@@ -126,8 +127,9 @@ func TestTimeThatRanAheadHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// TestDividedVotesOnATimeAheadHoldNothingUp: where one round decides, two of four whose clocks are hours ahead vote for a
-// block, and the other two give its view up: it can neither become final by itself nor be passed over. The others build on it.
+// TestDividedVotesOnATimeAheadHoldNothingUp: where one round decides, two of four whose clocks are hours ahead vote for
+// a block, and the other two give its view up: it can neither become final by itself nor be passed over. The others
+// build on it.
 func TestDividedVotesOnATimeAheadHoldNothingUp(t *testing.T) {
 	n, L, a, c, d := newOneRound(t)
 	const ahead = 6 * time.Hour
@@ -169,8 +171,8 @@ func TestDividedVotesOnATimeAheadHoldNothingUp(t *testing.T) {
 	}
 }
 
-// TestWhoVotedForATimeAheadBuildsOnIt: one of three is away, and the votes for a block of a clock that was hours ahead are
-// one for it and one against. Its leader, whose clock is right by now, builds on it; the other waits for that.
+// TestWhoVotedForATimeAheadBuildsOnIt: one of three is away, and the votes for a block of a clock that was hours ahead
+// are one for it and one against. Its leader, whose clock is right by now, builds on it; the other waits for that.
 func TestWhoVotedForATimeAheadBuildsOnIt(t *testing.T) {
 	n := newDrill(t, "ahead3", 3, scope.OpenPolicy(quorum.Crash))
 	first, _, _ := leaders(n)

@@ -16,7 +16,8 @@ const Farthest = ^aweigh.Epoch(0)
 
 // Follow returns epoch to of a scope, proven from the known epoch e by handovers: those in the store, and where it has
 // none, those that ask returns. If ask is nil, it returns the latest epoch that the store proves, up to to. Handovers
-// that ask returned are stored once they are verified.
+// that ask returned are stored once they are verified. Only errors about these wrap machine.ErrSnapshot: a handover in
+// the store that does not verify is this node's own fault.
 func Follow(s store.Store, id aweigh.ScopeID, e *scope.Epoch, to aweigh.Epoch, ask func(above aweigh.Height) ([]byte, error)) (*scope.Epoch, error) {
 	for e.Number < to {
 		hands, err := machine.History{Reader: s, Scope: id}.Handovers(e.Start, machine.HandoversAtOnce)
@@ -44,7 +45,9 @@ func Follow(s store.Store, id aweigh.ScopeID, e *scope.Epoch, to aweigh.Epoch, a
 			if e.Number == to {
 				break
 			}
-			if e, err = e.Follow(h); err != nil {
+			if e, err = e.Follow(h); err != nil && here {
+				return nil, fmt.Errorf("%w: the handover of height %d: %w", scope.ErrCorrupt, h.Final.Header.Height, err)
+			} else if err != nil {
 				return nil, fmt.Errorf("%w: %w", machine.ErrSnapshot, err)
 			}
 			ops = append(ops, kv.Set(machine.KeyHandover(id, h.Final.Header.Height), canon.Encode(h)))

@@ -12,8 +12,8 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// The model and quorum.Engine are held against each other: in each state of a trace of the model, what an engine
-// signs, whatever it is told of, must be a step of the model; and what the model lets an anchor do next, an engine must do
+// The model and quorum.Engine are held against each other: in each state of a trace of the model, what an engine signs,
+// whatever it is told of, must be a step of the model; and what the model lets an anchor do next, an engine must do
 // once it is told of enough. Certificates, views and finality are compared as well.
 
 // replay is a world of the model with engines in it.
@@ -366,7 +366,8 @@ func (r *replay) compare(s *state, i int, certs []quorum.Certificate) map[move]s
 	return may
 }
 
-// offerable reports whether somebody can have proposed what is voted for: the anchor itself, a liar, or one who voted so.
+// offerable reports whether somebody can have proposed what is voted for: the anchor itself, a liar, or one who voted
+// so.
 func (r *replay) offerable(s *state, i int, m move, v int) bool {
 	b := blockOf(m.subject.Block)
 	switch {

@@ -180,8 +180,8 @@ func voters(a *scope.Approval, r *scope.Roster) (all []scope.Elector) {
 	return all
 }
 
-// seconds are the voters on a step-up: its approvers, but for the parties that ask for the change. An anchor and its node
-// are one party, and so is each signer or holder of the grants.
+// seconds are the voters on a step-up: its approvers, but for the parties that ask for the change. An anchor and its
+// node are one party, and so is each signer or holder of the grants.
 func (m *Model) seconds(p *motion) (all []scope.Elector) {
 	party := func(key aweigh.Hash) any {
 		if seat, ok := m.seat(key); ok {
@@ -277,7 +277,7 @@ func (m *Model) withdraw(mut *scope.CheckedMutation) error {
 	case p.ending != nil:
 		return errors.New("scope: the motion is closed already: " + p.ending.String())
 	case p.mut.Author != mut.Author:
-		return errors.New("scope: only " + p.mut.Author.Short() + ", who proposed it, can withdraw it")
+		return errors.New("scope: only its author, " + p.mut.Author.Short() + ", can withdraw it")
 	case !p.decision.IsZero():
 		return errors.New("scope: a decision cannot be withdrawn; reject it")
 	}

@@ -101,7 +101,7 @@ func heightsFigure(r *sim.Result, liars map[int]bool) figure {
 	}
 	f.Caption = "One line for each node; lines that lie on each other are nodes that agree and keep pace. A flat stretch is time without progress, a line that stays below the others a node that is down or cut off, and a steep rise one that catches up."
 	if len(liars) > 0 {
-		f.Caption += " Dashed: those who lie."
+		f.Caption += " Dashed: the liars."
 	}
 	f.Caption += kept(r)
 	f.Drawing = c.svg(f.ID, f.Title, f.Caption)

@@ -12,8 +12,8 @@ import (
 func (s *scene) tell(r *sim.Result) (title, caption string) {
 	switch {
 	case len(s.branches) == 2:
-		return "How the fork happened", fmt.Sprintf("The moments in which two blocks became final at height %d. Lanes are sorted: those who made A final above, those who made B final below, and between them those who lie. "+
-			"Each slanted line is a message on its way, in the colour of the block that it is for. Look for lines of both colours that leave one lane: whoever lies there signs for both.", s.height)
+		return "How the fork happened", fmt.Sprintf("The moments in which two blocks became final at height %d. Lanes are sorted: nodes that made A final above, nodes that made B final below, and between them the liars. "+
+			"Each slanted line is a message on its way, in the colour of the block that it is for. Look for lines of both colours that leave one lane: that node lies, and signs for both.", s.height)
 	case s.breach != nil:
 		return "The moments before " + s.breach.Invariant + " broke", "What was said and done shortly before the first breach: " + breach(*s.breach)
 	case len(s.branches) == 1:

@@ -34,10 +34,10 @@ func weightFigure(r *sim.Result) figure {
 
 	relation := "within the budget: everything below must hold"
 	if r.Faulty > r.Budget {
-		relation = "more than the budget: nothing is promised any more, except that those who broke it can be named"
+		relation = "more than the budget: nothing is promised any more, except that the anchors that broke it can be named"
 	}
 	if r.Faulty == 0 {
-		relation = "nobody lies, and no disk does"
+		relation = "no node lies, and no disk does"
 	}
 	f.Caption = fmt.Sprintf("Anchors that lie, or whose disks do, weigh %s of %s, %s; %s.",
 		grouped(r.Faulty), grouped(r.Total), percent(float64(r.Faulty)/float64(r.Total)), relation)

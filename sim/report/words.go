@@ -28,7 +28,7 @@ func verdictOf(r *sim.Result) verdict {
 			[]string{"This scenario lets more lie than the fault budget allows, to show that the check can fail. " + beyond(r)}}
 	case expect:
 		return verdict{"stuck", "Not broken as expected", title(r.Failure()) + ".",
-			[]string{"Those who lie found no way with this seed, or the check does not see it.", beyond(r)}}
+			[]string{"The liars found no way with this seed, or the check does not see it.", beyond(r)}}
 	case len(r.Broken) > 0 && over:
 		return verdict{"broken", "Broken, beyond the fault budget", breach(r.Broken[0]), []string{beyond(r)}}
 	case len(r.Broken) > 0:

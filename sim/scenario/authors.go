@@ -65,8 +65,8 @@ func (d drawing) authors(s *Scenario) {
 	}
 }
 
-// quotas bounds what the authors have, in two of three worlds that have such: by so little that actors and programs meet
-// the bounds. The first of the actors then floods.
+// quotas bounds what the authors have, in two of three worlds that have such: by so little that actors and programs
+// meet the bounds. The first of the actors then floods.
 func (d drawing) quotas(s *Scenario) {
 	if len(s.Network.Authors) == 0 || d.one(3) {
 		return

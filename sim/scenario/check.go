@@ -319,7 +319,7 @@ func (c *checker) cast(s Scenario) {
 				ways++
 			}
 		}
-		c.need(ways == 1, path, "who lies is said in one way: anchors, count or weight; here are %d", ways)
+		c.need(ways == 1, path, "a role names its liars in one way: anchors, count or weight; here are %d", ways)
 		what := "anchor"
 		if s.Network.Observers > 0 {
 			what = "node"
@@ -411,7 +411,7 @@ func (c *checker) fault(path string, f Fault, nodes int) {
 	for i, g := range f.Groups {
 		at := fmt.Sprintf("%s.groups[%d]", path, i)
 		c.need(len(g) > 0, at, "has no nodes")
-		c.need(len(g) < nodes, at, "all nodes on one side part nobody")
+		c.need(len(g) < nodes, at, "a side with all nodes parts none")
 		c.numbers(at, g, nodes, "node")
 		for j, n := range g {
 			other, twice := side[n]

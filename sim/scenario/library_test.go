@@ -47,7 +47,8 @@ func TestLibraryIsSound(t *testing.T) {
 	}
 }
 
-// TestLibraryBeginsWithWhatToRunFirst: then one scenario for each attack and fault, by name, and those that break something last.
+// TestLibraryBeginsWithWhatToRunFirst: then one scenario for each attack and fault, by name, and those that break
+// something last.
 func TestLibraryBeginsWithWhatToRunFirst(t *testing.T) {
 	var names []string
 	for _, n := range Library() {

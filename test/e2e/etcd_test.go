@@ -183,8 +183,8 @@ func (c *etcdClient) value(ctx context.Context, t *testing.T, key string) string
 	return op.read
 }
 
-// watch gives the changes below a prefix, from the first revision to the last one, which until tells. Where a node is away, it goes
-// on at another, from the revision after the last one that it heard of.
+// watch gives the changes below a prefix, from the first revision to the last one, which until tells. Where a node is
+// away, it goes on at another, from the revision after the last one that it heard of.
 func (c *etcdClient) watch(prefix string, until <-chan int64) (all []change) {
 	next, last := int64(1), int64(0)
 	for {
@@ -313,7 +313,8 @@ func (s *setHistory) wrong() (wrong []string) {
 	return wrong
 }
 
-// lockHistory is what clients did under a lock: each adds one to a count, on the condition that it holds the lock still.
+// lockHistory is what clients did under a lock: each adds one to a count, on the condition that it holds the lock
+// still.
 type lockHistory struct {
 	mu      sync.Mutex
 	done    map[int]string // who made the count what

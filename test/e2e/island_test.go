@@ -49,8 +49,8 @@ func (n *network) waits(p *process) (id string) {
 	return id
 }
 
-// TestIslandVotes: a network is cut in two halves, of which neither has a quorum. Both propose, export, and vote, also on
-// what the other half proposed, with keys that no node knows; half of the nodes die. When the halves meet, one block
+// TestIslandVotes: a network is cut in two halves, of which neither has a quorum. Both propose, export, and vote, also
+// on what the other half proposed, with keys that no node knows; half of the nodes die. When the halves meet, one block
 // opens each motion and carries it, once.
 func TestIslandVotes(t *testing.T) {
 	t.Parallel()

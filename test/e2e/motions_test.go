@@ -85,8 +85,8 @@ func isIt(want string) func(*motionJSON) error {
 	}
 }
 
-// TestMotionsLeaveWithoutAQuorum: the quorum is gone as soon as a motion is open, so that no block comes after it. Its file is
-// written all the same, verifies offline, and what is signed from it counts once the others are back.
+// TestMotionsLeaveWithoutAQuorum: the quorum is gone as soon as a motion is open, so that no block comes after it. Its
+// file is written all the same, verifies offline, and what is signed from it counts once the others are back.
 func TestMotionsLeaveWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 4, false)

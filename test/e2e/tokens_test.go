@@ -135,8 +135,8 @@ func (x *guarded) metric(kind, reason string) (n int) {
 	return n
 }
 
-// TestTokensOpenThePorts: the holder of an issuer's token is the user that is called like its identity, at both ports. The
-// program logs in, and reads tokens from files that change.
+// TestTokensOpenThePorts: the holder of an issuer's token is the user that is called like its identity, at both ports.
+// The program logs in, and reads tokens from files that change.
 func TestTokensOpenThePorts(t *testing.T) {
 	t.Parallel()
 	x := newGuarded(t)
@@ -262,8 +262,8 @@ func TestBadTokensAreRefused(t *testing.T) {
 	x.want(4, "key", append(append([]string{"get", "/app/1"}, x.flags()...), "--token-file", x.file(good))...)
 }
 
-// observed has one caller observe the election that another has won. The function that it returns has the leader proclaim
-// another value, and returns with what error the observer hears of it.
+// observed has one caller observe the election that another has won. The function that it returns has the leader
+// proclaim another value, and returns with what error the observer hears of it.
 func (x *guarded) observed(observer, leader context.Context) func() error {
 	x.t.Helper()
 	conn := etcdAt(x.t, x.etcd, x.own.Cert())

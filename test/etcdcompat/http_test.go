@@ -89,7 +89,8 @@ func post(path, format string, args ...any) asked {
 	return asked{method: "POST", path: path, body: fmt.Sprintf(format, args...)}
 }
 
-// TestHTTPAnswersAsEtcd: requests of probes and of the JSON gateway have the codes, types and bodies that etcd gives them.
+// TestHTTPAnswersAsEtcd: requests of probes and of the JSON gateway have the codes, types and bodies that etcd gives
+// them.
 func TestHTTPAnswersAsEtcd(t *testing.T) {
 	etcd, aweigh := startEtcd(t), startAweigh(t, 1)
 	a, b, c := b64("/p/a"), b64("/p/b"), b64("/p/c")
@@ -139,7 +140,8 @@ func TestHTTPAnswersAsEtcd(t *testing.T) {
 	}
 }
 
-// TestHTTPWatchesAsEtcd: a watch by the gateway is a stream of lines, from the beginning, with events as etcd writes them.
+// TestHTTPWatchesAsEtcd: a watch by the gateway is a stream of lines, from the beginning, with events as etcd writes
+// them.
 func TestHTTPWatchesAsEtcd(t *testing.T) {
 	var all [2][]any
 	for i, s := range []*system{startEtcd(t), startAweigh(t, 1)} {
@@ -178,8 +180,8 @@ func TestHTTPWatchesAsEtcd(t *testing.T) {
 	}
 }
 
-// TestHTTPUsersAsEtcd is what Patroni does, with users: it asks for a token, sends it with each request, and asks for another
-// when that is refused.
+// TestHTTPUsersAsEtcd is what Patroni does, with users: it asks for a token, sends it with each request, and asks for
+// another when that is refused.
 func TestHTTPUsersAsEtcd(t *testing.T) {
 	etcd, aweigh := startEtcd(t), startAweigh(t, 1)
 	key, other := b64("/service/x/leader"), b64("/other")

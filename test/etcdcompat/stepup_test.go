@@ -57,8 +57,8 @@ func (o *owner) run(args ...string) string {
 	return string(out)
 }
 
-// refuses reports whether a command of the holder of a token is refused: its exit code is 4 then, and 0 or 3 (there is no
-// such key) if it is not. Without a token the command is the owner's.
+// refuses reports whether a command of the holder of a token is refused: its exit code is 4 then, and 0 or 3 (there is
+// no such key) if it is not. Without a token the command is the owner's.
 func (o *owner) refuses(token string, args []string, input string) bool {
 	o.t.Helper()
 	args = append(args, "--api", o.socket)

@@ -31,8 +31,8 @@ func (x *net4) held(t testing.TB, i int, key string) (kv scope.KeyValue) {
 	return kv
 }
 
-// TestReplayedWritesApplyOnce: a write that was signed and recorded on its way is sent again, at all nodes and as frames of
-// a peer, also after another write and after its time: it changes nothing again, and the answer says why.
+// TestReplayedWritesApplyOnce: a write that was signed and recorded on its way is sent again, at all nodes and as
+// frames of a peer, also after another write and after its time: it changes nothing again, and the answer says why.
 func TestReplayedWritesApplyOnce(t *testing.T) {
 	t.Parallel()
 	x := newNetwork(t, 4)
@@ -90,9 +90,9 @@ func TestReplayedWritesApplyOnce(t *testing.T) {
 	})
 }
 
-// TestStolenNodeKeysWriteWhatTheirEntriesAllow: the thief of a node's key writes what the entry of the node permits, and
-// nothing else, whatever caller it states, such as the root user of etcd. Each refusal names what the policy does not
-// permit, and once the entry is gone, anchors refuse the key's bundles and count them.
+// TestStolenNodeKeysWriteWhatTheirEntriesAllow: the thief of a node's key writes what the entry of the node permits,
+// and nothing else, whatever caller it states, such as the root user of etcd. Each refusal names what the policy does
+// not permit, and once the entry is gone, anchors refuse the key's bundles and count them.
 func TestStolenNodeKeysWriteWhatTheirEntriesAllow(t *testing.T) {
 	t.Parallel()
 	x := newNetworkOf(t, 4, devnet.Make)

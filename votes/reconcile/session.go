@@ -229,7 +229,7 @@ func (s *Session) hello(m *message) error {
 func (s *Session) expected(p Prefix) error {
 	if p.n == 0 {
 		if !s.root {
-			return fmt.Errorf("%w: nobody asked about the whole", ErrProtocol)
+			return fmt.Errorf("%w: the whole was not asked for", ErrProtocol)
 		}
 		s.root = false
 		return nil
@@ -237,7 +237,7 @@ func (s *Session) expected(p Prefix) error {
 	parent, digit := p.parent()
 	left := s.open[parent]
 	if left>>digit&1 == 0 {
-		return fmt.Errorf("%w: nobody asked about %s", ErrProtocol, p)
+		return fmt.Errorf("%w: %s was not asked for", ErrProtocol, p)
 	}
 	if left &^= 1 << digit; left == 0 {
 		delete(s.open, parent)
