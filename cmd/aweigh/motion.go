@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -258,6 +259,7 @@ func (a *app) closedAs(s *session, last *aweighv1.MotionResponse) error {
 func (a *app) pended(ctx context.Context, s *session, err error, wait waits) error {
 	var p *client.Pending
 	if !errors.As(err, &p) {
+		a.hintDraft(ctx, s, err)
 		return err
 	}
 	r, motionErr := s.Client.Motion(ctx, p.Motion)
@@ -285,6 +287,20 @@ func (a *app) pended(ctx context.Context, s *session, err error, wait waits) err
 		return err
 	}
 	return errQuiet{client.ErrPending}
+}
+
+// hintDraft prints how to vote on the motion that an undecided write will open, if it takes approval.
+func (a *app) hintDraft(ctx context.Context, s *session, err error) {
+	var u *client.Undecided
+	if s.Format != show.Table || !errors.As(err, &u) || len(u.Mutation) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // the time of the write may be over
+	defer cancel()
+	if r, err := s.Client.Motion(ctx, u.Mutation); err == nil && r.Motion.Fate == "waiting" {
+		fmt.Fprintf(a.err, "it takes approval: when a block can be made, motion %x opens. To see it and to vote on it before: "+
+			"aweigh motion show %x; aweigh motion export %x --write m.motion\n", u.Mutation[:4], u.Mutation[:4], u.Mutation[:4])
+	}
 }
 
 // errQuiet is an error that was printed already, for its exit code alone.

@@ -80,7 +80,7 @@ func TestIslandVotes(t *testing.T) {
 			t.Fatalf("exit code %d\n%s%s", code, out, errs)
 		}
 		ids[side], files[side] = n.waits(beside), filepath.Join(n.dir, fmt.Sprint(side, ".motion"))
-		if n.waits(near) != ids[side] || !strings.Contains(errs, ids[side][:8]) {
+		if n.waits(near) != ids[side] || !strings.Contains(errs, "aweigh motion show "+ids[side][:8]) {
 			t.Errorf("%s waits at %s; the put says\n%s", n.waits(near), near.name, errs)
 		}
 		if shown := n.must("motion", "show", ids[side], "--api", near.api); !strings.Contains(shown, "not opened yet") || !strings.Contains(shown, "on the node's disk") {
