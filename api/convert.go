@@ -21,6 +21,7 @@ func onceOf(ctx context.Context, o *aweighv1.Once) node.Once {
 		return once
 	}
 	once.ValidUntil, once.Justification = aweigh.Instant(o.ValidUntilNs), o.Justification
+	once.Patient = o.Patient
 	if len(o.Nonce) > 0 {
 		once.Nonce = o.Nonce
 	}

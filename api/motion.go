@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -25,7 +26,7 @@ import (
 type Deciding interface {
 	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
 	Motions(closed bool) ([]node.Motion, scope.Head, error)
-	Drafts() ([]node.Motion, error)
+	Drafts(ctx context.Context) ([]node.Motion, error)
 	Motion(prefix []byte) (node.Motion, scope.Head, error)
 	AwaitMotion(ctx context.Context, prefix []byte, tell func(node.Motion, scope.Head) error) error
 	Vote(ctx context.Context, prefix []byte, c votes.Choice, comment string) (machine.Casting, error)
@@ -70,7 +71,7 @@ func (s *service) Motions(ctx context.Context, req *connect.Request[aweighv1.Mot
 		return nil, problem(err)
 	}
 	if req.Msg.Waiting {
-		drafts, err := s.route.Drafts()
+		drafts, err := s.route.Drafts(ctx)
 		if err != nil {
 			return nil, problem(err)
 		}
@@ -245,6 +246,9 @@ func (s *service) withdrawable(m *node.Motion) (err error) {
 	switch {
 	case m.Ending != nil:
 		return nil
+	case m.Draft != nil:
+		err = fmt.Errorf("api: no block has opened it yet, so there is nothing to withdraw; no block opens it after %s",
+			m.Draft.ValidUntil.Time().UTC().Format(time.RFC3339))
 	case m.Mutation.Class == scope.Govern:
 		err = errors.New("api: a decision cannot be withdrawn; anchors reject it with \"aweigh ballot reject\"")
 	case m.Mutation.Author != machine.AuthorOf(s.at.Overview().Peer):

@@ -110,6 +110,7 @@ func (a *Author) submit(ctx context.Context, class scope.Class, content []byte, 
 	m := scope.Mutation{
 		Scope: a.Scope, Class: class, Content: content, Justification: (*once).Justification, Caller: a.Caller,
 		Nonce: (*once).Nonce, ValidUntil: aweigh.Instant((*once).ValidUntilNs), Grants: a.Grants,
+		Patient: (*once).Patient,
 	}
 	grants, err := a.Chain()
 	if err != nil {

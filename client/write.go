@@ -24,7 +24,7 @@ const (
 
 // NewOnce fills in empty fields: a random nonce, and a minute to become final.
 func NewOnce(o *aweighv1.Once) *aweighv1.Once {
-	once := &aweighv1.Once{Nonce: o.GetNonce(), ValidUntilNs: o.GetValidUntilNs(), Justification: o.GetJustification()}
+	once := &aweighv1.Once{Nonce: o.GetNonce(), ValidUntilNs: o.GetValidUntilNs(), Justification: o.GetJustification(), Patient: o.GetPatient()}
 	if len(once.Nonce) == 0 {
 		once.Nonce = make([]byte, 16)
 		rand.Read(once.Nonce)
@@ -58,12 +58,19 @@ func redate(err error, once *aweighv1.Once) bool {
 	return true
 }
 
+// mayBeOrdered reports whether a repeated request, which is refused because its time is over by the clock of a node, may
+// have been ordered: in a block of a time before that, which becomes final later.
+func mayBeOrdered(err error, once *aweighv1.Once) bool {
+	var f *failure
+	return errors.As(err, &f) && f.problem != nil && f.problem.Reason == "expired" && f.problem.ValidUntilNs <= once.ValidUntilNs
+}
+
 // write makes a request that changes something, at most once. While nothing
 // has been sent the nodes are tried in turn; then the one that may have taken
 // the request is asked, again and again until it answers, ctx ends, or it stays
 // away for patience.
 func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp], req *Req, once *aweighv1.Once, fresh bool) (resp *Resp, err error) {
-	var taker *endpoint
+	var taker, last *endpoint
 	var failed []error
 	for try, pause := 0, firstPause; ; try, pause = try+1, min(2*pause, lastPause) {
 		failed = failed[:0]
@@ -72,7 +79,7 @@ func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp],
 			if fresh && err != nil && redate(err, once) {
 				resp, err = ask.at(ctx, e, req)
 			}
-			if err != nil && notTaken(err) {
+			if last = e; err != nil && notTaken(err) {
 				failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
 				return false
 			}
@@ -84,7 +91,11 @@ func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp],
 		}
 	}
 	if taker == nil {
-		return nil, errors.Join(failed...)
+		err := errors.Join(failed...)
+		if last != nil && !fresh && mayBeOrdered(err, once) {
+			return nil, &Undecided{Once: once, Node: last.address, Cause: err, ValidUntil: time.Unix(0, once.ValidUntilNs)}
+		}
+		return nil, err
 	}
 	for pause, since := firstPause, time.Now(); unknown(err) && ctx.Err() == nil && time.Since(since) < patience; pause = min(2*pause, lastPause) {
 		if sleep(ctx, pause) != nil {

@@ -37,7 +37,9 @@ func (s *kvServer) approved(ctx context.Context, t scope.Txn, r machine.Receipt)
 	waiting, cancel := within(ctx)
 	defer cancel()
 	err := s.node.AwaitMotion(waiting, r.Mutation[:], func(m node.Motion, _ scope.Head) error {
-		last = m
+		if m.Draft == nil { // a view may be older than the answer
+			last = m
+		}
 		return nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

@@ -34,7 +34,8 @@ func (l *look) waits(m *machine.Machine) (all []queued) {
 	}
 	m.Waits(func(b *scope.CheckedBundle, kept bool) bool {
 		for i := range b.Mutations() {
-			if x := &b.Mutations()[i]; len(all) < l.most && bytes.HasPrefix(x.ID[:], l.named) {
+			x := &b.Mutations()[i]
+			if len(all) < l.most && (x.Txn != nil || x.Decision != nil) && bytes.HasPrefix(x.ID[:], l.named) {
 				all = append(all, queued{b, i, kept})
 			}
 		}
@@ -43,40 +44,32 @@ func (l *look) waits(m *machine.Machine) (all []queued) {
 	return all
 }
 
-// Drafts returns the motions that what waits at this node for a block would open, in order of arrival.
-func (n *Replica) Drafts() (all []Motion, err error) {
-	v, err := n.Read(context.Background(), false)
-	if err != nil {
-		return nil, err
-	}
-	all, err = n.drafts(v, nil)
-	return all, errors.Join(err, v.Close())
-}
+// Drafts returns the motions that what waits at this node for a block would open, in order of arrival: of the first
+// maxDrafts changes of keys and decisions.
+func (n *Replica) Drafts(ctx context.Context) ([]Motion, error) { return n.drafts(ctx, nil) }
 
-// drafts returns the motions that the mutations which wait here would open, those whose IDs begin with named.
-func (n *Replica) drafts(v *View, named []byte) (all []Motion, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), turnWithin)
-	defer cancel()
+// drafts is Drafts, of the mutations whose IDs begin with named.
+func (n *Replica) drafts(ctx context.Context, named []byte) (all []Motion, err error) {
 	s, err := n.take(ctx, look{most: maxDrafts, named: named})
+	if err != nil || len(s.waits) == 0 {
+		return nil, err
+	}
+	v, err := n.Read(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	var refused error
+	defer func() { err = errors.Join(err, v.Close()) }()
 	for _, w := range s.waits {
 		m, err := n.draft(v, &w)
-		switch {
-		case errors.Is(err, scope.ErrNoDraft):
-			refused = err
-		case err != nil:
-			return nil, err
-		default:
-			all = append(all, m)
+		if errors.Is(err, scope.ErrNoDraft) {
+			continue
 		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
 	}
-	if len(all) == 0 && len(named) > 0 {
-		return nil, refused
-	}
-	return all, nil
+	return all, ctx.Err()
 }
 
 func (n *Replica) draft(v *View, w *queued) (m Motion, err error) {
@@ -90,6 +83,9 @@ func (n *Replica) draft(v *View, w *queued) (m Motion, err error) {
 		return m, err
 	}
 	if m.Waiting, err = unrecorded(v, m.ID); err != nil {
+		return m, err
+	}
+	if m.Changes, err = m.changes(v); err != nil {
 		return m, err
 	}
 	m.Tally, err = m.count()
@@ -113,22 +109,6 @@ func (m *Motion) count() (t votes.MotionTally, err error) {
 		}
 	}
 	return votes.CountMotion(e, m.Opening.Rule, all), nil
-}
-
-// draftNamed returns the draft whose ID begins with named.
-func (n *Replica) draftNamed(v *View, named []byte) (m Motion, err error) {
-	all, err := n.drafts(v, named)
-	switch {
-	case err != nil:
-		return m, err
-	case len(all) == 0:
-		return m, machine.ErrNoMotion
-	case len(all) > 1:
-		return m, ErrManyMotions
-	}
-	m = all[0]
-	m.Changes, err = m.changes(v)
-	return m, err
 }
 
 // proveDraft proves a draft up to the newest final block here.

@@ -86,7 +86,25 @@ func (n *Replica) Motions(closed bool) (all []Motion, head scope.Head, err error
 	return all, v.Head(), errors.Join(err, bad)
 }
 
-// Motion returns the motion whose ID begins with prefix.
+// motionOrDraft returns the motion whose ID begins with prefix, or if none is on record, the draft.
+func (n *Replica) motionOrDraft(ctx context.Context, prefix []byte) (m Motion, head scope.Head, err error) {
+	m, head, err = n.Motion(prefix)
+	if !errors.Is(err, machine.ErrNoMotion) {
+		return m, head, err
+	}
+	all, failure := n.drafts(ctx, prefix)
+	switch {
+	case failure != nil:
+		return m, head, failure
+	case len(all) > 1:
+		return m, head, ErrManyMotions
+	case len(all) == 1:
+		return all[0], head, nil
+	}
+	return m, head, err
+}
+
+// Motion returns the motion on record whose ID begins with prefix.
 func (n *Replica) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 	v, err := n.Read(context.Background(), false)
 	if err != nil {
@@ -94,14 +112,10 @@ func (n *Replica) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	id, err := findMotion(v, prefix)
-	if err == nil {
-		m, err = n.motionOf(v, id)
-	}
-	if errors.Is(err, machine.ErrNoMotion) {
-		m, err = n.draftNamed(v, prefix)
+	if err != nil {
 		return m, v.Head(), err
 	}
-	if err != nil {
+	if m, err = n.motionOf(v, id); err != nil {
 		return m, v.Head(), err
 	}
 	if m.Changes, err = m.changes(v); err != nil {
@@ -221,7 +235,10 @@ func (n *Replica) AwaitMotion(ctx context.Context, prefix []byte, tell func(Moti
 	last := stand{recorded: -1}
 	for {
 		changed, looked := n.Changed(), time.Now()
-		m, head, err := n.Motion(prefix)
+		m, head, err := n.motionOrDraft(ctx, prefix)
+		if errors.Is(err, machine.ErrNoMotion) && last.draft {
+			return fmt.Errorf("%w: it waits here no longer, and no block has opened it", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -255,7 +272,7 @@ func (n *Replica) AwaitMotion(ctx context.Context, prefix []byte, tell func(Moti
 // ExportMotion returns a proof of a motion for verifiers that know only the network. If no block after the motion's
 // becomes final, for example without a quorum, the proof is bare (scope.MotionReport).
 func (n *Replica) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error) {
-	m, head, err := n.Motion(prefix)
+	m, head, err := n.motionOrDraft(ctx, prefix)
 	if err != nil {
 		return nil, head, err
 	}
@@ -332,7 +349,7 @@ func (n *Replica) Vote(ctx context.Context, prefix []byte, choice votes.Choice, 
 	if key == nil {
 		return machine.Casting{}, ErrNoAnchor
 	}
-	m, _, err := n.Motion(prefix)
+	m, _, err := n.motionOrDraft(ctx, prefix)
 	if err != nil {
 		return machine.Casting{}, err
 	}

@@ -23,6 +23,7 @@ type Once struct {
 	ValidUntil    aweigh.Instant // the mutation is void afterwards
 	Justification string         // kept in the lineage
 	Caller        string         // for whom the node makes the request; see scope.Mutation.Caller
+	Patient       bool           // it may only open a motion on keys; see scope.Mutation.Patient
 	drawn         bool           // the nonce was drawn for this request: nothing with this nonce was signed before
 }
 
@@ -51,7 +52,7 @@ func (e *UndecidedError) Error() string {
 	if len(e.Prefix) > 0 {
 		why += fmt.Sprintf(", in the scope of %q", e.Prefix)
 	}
-	return fmt.Sprintf("not committed yet: %s; mutation %s %s until %s, and repeating the request is safe",
+	return fmt.Sprintf("not committed yet: %s; mutation %s %s, in a block dated until %s, and repeating the request is safe",
 		why, e.Mutation.Short(), pending, e.ValidUntil.Time().Format(time.RFC3339))
 }
 
@@ -107,7 +108,7 @@ func (n *Replica) time() aweigh.Instant {
 func (n *Replica) mutation(class scope.Class, content []byte, once Once) scope.Mutation {
 	return scope.Mutation{
 		Scope: n.id, Class: class, Author: n.author, Content: content,
-		Justification: once.Justification, Caller: once.Caller, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
+		Justification: once.Justification, Caller: once.Caller, Nonce: once.Nonce, ValidUntil: once.ValidUntil, Patient: once.Patient,
 	}
 }
 
@@ -142,7 +143,7 @@ func (n *Replica) proposeAt(ctx context.Context, class scope.Class, content []by
 		if err := n.costs.WaitPriced(ctx, reserve, n.prefix); err != nil {
 			return machine.Receipt{}, err
 		}
-		s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: tried, done: make(chan machine.Reply, 1)}
+		s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: tried || once.Patient, done: make(chan machine.Reply, 1)}
 		if r, err = n.attempt(ctx, s); err != nil || r.Code != scope.Exceeded {
 			break
 		}

@@ -218,7 +218,7 @@ func (f *remoteScope) outcome(ctx context.Context, id aweigh.Hash) (r machine.Re
 func (f *remoteScope) mutation(class scope.Class, content []byte, once Once) scope.Mutation {
 	return scope.Mutation{
 		Scope: f.id, Class: class, Author: f.of.root.author, Content: content,
-		Justification: once.Justification, Caller: once.Caller, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
+		Justification: once.Justification, Caller: once.Caller, Nonce: once.Nonce, ValidUntil: once.ValidUntil, Patient: once.Patient,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node/machine"
@@ -16,9 +17,13 @@ import (
 // What is asked about motions by their identities is asked in the scope where they
 // are, and what is asked about all of them, in all that this node follows.
 
-// having returns the replica in whose scope the motion is whose ID begins with prefix. If none has it, it returns the
-// root's, which reports that.
-func (n *Node) having(prefix []byte) (found *Replica, err error) {
+// having returns the replica in whose scope the motion is whose ID begins with prefix: one on record, or else a draft.
+// If none has it, it returns the root's, which reports that. The beginning of an ID must fit one motion alone, on record
+// or waiting.
+func (n *Node) having(ctx context.Context, prefix []byte) (found *Replica, err error) {
+	several := func(p *Replica) error {
+		return fmt.Errorf("%w: in the scopes %q and %q", ErrManyMotions, found.prefix, p.prefix)
+	}
 	for _, p := range n.Replicas() {
 		_, _, err := p.Motion(prefix)
 		switch {
@@ -26,16 +31,33 @@ func (n *Node) having(prefix []byte) (found *Replica, err error) {
 		case err != nil:
 			return p, nil // p reports why
 		case found != nil:
-			return nil, fmt.Errorf("%w: in the scopes %q and %q", ErrManyMotions, found.prefix, p.prefix)
+			return nil, several(p)
 		default:
 			found = p
 		}
+	}
+	if found != nil && len(prefix) == len(votes.MotionID{}) {
+		return found, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, draftsWithin)
+	defer cancel()
+	for _, p := range n.Replicas() {
+		if all, err := p.drafts(ctx, prefix); err != nil || len(all) == 0 { // a scope that stopped has none
+			continue
+		}
+		if found != nil {
+			return nil, several(p)
+		}
+		found = p
 	}
 	if found == nil {
 		found = n.root
 	}
 	return found, nil
 }
+
+// draftsWithin bounds how long the scopes of this node are asked for drafts, together.
+const draftsWithin = 2 * time.Second
 
 // Motions returns the motions on record in all scopes that this node follows, in the order of Replica.Motions. The head
 // is the root scope's.
@@ -67,33 +89,32 @@ func (n *Node) Motions(closed bool) (all []Motion, head scope.Head, err error) {
 }
 
 // Drafts returns the motions that what waits at this node for a block would open, in the order of its scopes and of
-// arrival.
-func (n *Node) Drafts() (all []Motion, err error) {
+// arrival. It leaves out scopes that do not answer.
+func (n *Node) Drafts(ctx context.Context) (all []Motion, err error) {
+	ctx, cancel := context.WithTimeout(ctx, draftsWithin)
+	defer cancel()
 	for _, p := range n.Replicas() {
-		some, err := p.Drafts()
-		if errors.Is(err, ErrInstalling) {
-			continue
+		if some, err := p.Drafts(ctx); err == nil {
+			all = append(all, some...)
 		}
-		if err != nil {
-			return all, err
-		}
-		all = append(all, some...)
 	}
-	return all, nil
+	return all[:min(len(all), maxMotionsShown)], nil
 }
 
 // Motion returns the motion whose ID begins with prefix.
 func (n *Node) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
-	p, err := n.having(prefix)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*draftsWithin)
+	defer cancel()
+	p, err := n.having(ctx, prefix)
 	if err != nil {
 		return m, head, err
 	}
-	return p.Motion(prefix)
+	return p.motionOrDraft(ctx, prefix)
 }
 
 // AwaitMotion is Replica.AwaitMotion in the scope where the motion is.
 func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion, scope.Head) error) error {
-	p, err := n.having(prefix)
+	p, err := n.having(ctx, prefix)
 	if err != nil {
 		return err
 	}
@@ -102,7 +123,7 @@ func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 
 // ExportMotion returns a proof of a motion for verifiers that know only the network.
 func (n *Node) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error) {
-	p, err := n.having(prefix)
+	p, err := n.having(ctx, prefix)
 	if err != nil {
 		return nil, scope.Head{}, err
 	}
@@ -111,7 +132,7 @@ func (n *Node) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionPr
 
 // Vote signs a ballot with this node's anchor key and hands it in, where the motion is.
 func (n *Node) Vote(ctx context.Context, prefix []byte, choice votes.Choice, comment string) (machine.Casting, error) {
-	p, err := n.having(prefix)
+	p, err := n.having(ctx, prefix)
 	if err != nil {
 		return machine.Casting{}, err
 	}
@@ -120,7 +141,7 @@ func (n *Node) Vote(ctx context.Context, prefix []byte, choice votes.Choice, com
 
 // Withdraw ends a motion that this node proposed, where it is.
 func (n *Node) Withdraw(ctx context.Context, prefix []byte, once Once) (machine.Receipt, error) {
-	p, err := n.having(prefix)
+	p, err := n.having(ctx, prefix)
 	if err != nil {
 		return machine.Receipt{}, err
 	}

@@ -27,7 +27,7 @@ func (x *execution) bundle(c *CheckedBundle) error {
 	if known {
 		spent = &was
 	}
-	early := c.until.Sub(x.block.Header.Time) > x.policy.Limits.Patience()
+	early := c.until.Sub(x.block.Header.Time) > x.policy.Limits.Patience(c.Patient())
 	exceeded := false
 	for i := range c.mutations {
 		out, err := x.apply(&c.mutations[i], early, spent)
@@ -46,13 +46,8 @@ func (x *execution) bundle(c *CheckedBundle) error {
 	return nil
 }
 
-// ErrPatient refuses a mutation that is valid for longer than others and opens no motion.
-var ErrPatient = errors.New("scope: it is valid for longer than limits.valid_for, and takes no approval")
-
-// patient reports whether a mutation is valid for so long that it may only open a motion on keys (P49).
-func (x *execution) patient(m *CheckedMutation) bool {
-	return m.ValidUntil.Sub(x.block.Header.Time) > x.policy.Limits.ValidFor
-}
+// ErrPatient refuses a patient mutation that would open no motion (P49).
+var ErrPatient = errors.New("scope: it waits for approval alone, and takes none")
 
 // apply executes one mutation of a bundle, which is refused if the bundle is early; spent is the bundle's receipt, if
 // it has one.

@@ -240,6 +240,9 @@ func (m *Motion) asked(in *Epoch) error {
 	if c.Decision != nil {
 		may = []Approval{*in.Policy.decides(c.Decision)}
 	}
+	if c.Decision == nil && !m.Approval.ofKeys() {
+		return errors.New("an approval of decisions, for a change of keys")
+	}
 	wanted := canon.Encode(m.Approval)
 	if !slices.ContainsFunc(may, func(a Approval) bool { return bytes.Equal(canon.Encode(a), wanted) }) {
 		return errors.New("an approval that the policy does not ask for")

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
@@ -70,6 +71,9 @@ func (c *CheckedBundle) Mutations() []CheckedMutation { return c.mutations }
 
 // ValidUntil is the last instant at which any of its mutations may apply.
 func (c *CheckedBundle) ValidUntil() aweigh.Instant { return c.until }
+
+// Patient reports whether the one mutation of the bundle is patient.
+func (c *CheckedBundle) Patient() bool { return c.mutations[0].Patient }
 
 // Reserve is what its author declares that the mutations may cost beyond what their form allows.
 func (c *CheckedBundle) Reserve() int64 { return c.reserve }
@@ -203,6 +207,9 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 		if m.Scope != c.mutations[0].Scope {
 			return nil, fmt.Errorf("%w: mutation %d names another scope than the first", ErrInvalid, i)
 		}
+		if m.Patient && len(b.Mutations) > 1 {
+			return nil, fmt.Errorf("%w: mutation %d is patient, and not alone in its bundle", ErrInvalid, i)
+		}
 		ids[i] = m.ID
 		c.until = max(c.until, m.ValidUntil)
 		c.cost += m.allowed
@@ -227,6 +234,9 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error { return m.openAfte
 // openAfter is open within a bundle. All its mutations have the grants of the first, so these are read once.
 func (m *CheckedMutation) openAfter(first *CheckedMutation, raw []byte, lim Limits) error {
 	err := m.read(raw, lim)
+	if err == nil && m.Patient && m.Txn == nil {
+		err = errors.New("patient, and no change of keys, so it opens no motion on them")
+	}
 	if err == nil {
 		err = m.readGrants(first, lim)
 	}

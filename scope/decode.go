@@ -27,7 +27,7 @@ func decodeBundle(raw []byte) (b Bundle, err error) {
 
 func (m *Mutation) decode(raw []byte) error {
 	r := canon.NewReader(raw)
-	r.Array(9)
+	r.Array(10)
 	r.Fixed(m.Scope[:])
 	m.Class = Class(r.Uint(math.MaxUint8))
 	r.Fixed(m.Author[:])
@@ -37,6 +37,7 @@ func (m *Mutation) decode(raw []byte) error {
 	for i := range m.Grants {
 		m.Grants[i] = r.Bytes()
 	}
+	m.Patient = r.Bool()
 	return r.Close()
 }
 

@@ -24,11 +24,14 @@ func (s *State) Draft(c *CheckedBundle, nth int, at aweigh.Instant) (*Motion, er
 		return nil, err
 	}
 	m := &c.mutations[nth]
+	if m.Txn == nil && m.Decision == nil {
+		return nil, fmt.Errorf("%w: it is of class %s", ErrNoDraft, m.Class)
+	}
 	h := Header{
 		Height: s.head.Height + 1, Time: max(at, s.head.Time+1), Epoch: s.epoch.Number, Policy: s.epoch.Domain().Policy,
 	}
 	x := newExecution(s, &Block{Header: h})
-	x.purse.reserve = c.reserve
+	x.purse.reserve, x.priced = c.reserve, true // what opens no motion need not be executed
 	out, err := x.apply(m, false, nil)
 	if err != nil {
 		return nil, err
@@ -100,11 +103,14 @@ func (p *MotionProof) verifyDraft(network aweigh.NetworkID) (r MotionReport, err
 	if err != nil {
 		return r, err
 	}
+	if m.ValidUntil < head.Time {
+		return r, errors.New("a mutation whose time was over before the newest block")
+	}
 	mo.Mutation = o.Mutation
 	if err := mo.asked(in); err != nil {
 		return r, err
 	}
 	r, _, err = p.report(network, &mo, &m, in, last)
-	r.Draft = true
+	r.Draft, r.Effects = true, nil
 	return r, err
 }

@@ -186,9 +186,6 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	if failure == nil && err == nil {
 		failure = x.paced(m)
 	}
-	if failure == nil && err == nil && m.Txn == nil && x.patient(m) { // no transaction, so no motion on keys
-		failure = ErrPatient
-	}
 	if failure == nil && err == nil {
 		switch m.Class {
 		case Write:
@@ -254,7 +251,7 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 		failure, err = x.propose(m, needed, &p)
 		return failure, true, err
 	}
-	if x.patient(m) {
+	if m.Patient {
 		return ErrPatient, false, nil
 	}
 	if x.priced {

@@ -26,11 +26,16 @@ type Limits struct {
 	Rate               int64         // changes a second that a node takes of its own clients, in writes, names and actions; 0: any number
 	TxnDepth           int           // levels of transactions within a transaction; see Txn.Check
 	BlockCost          int64         // that the bundles of a block declare together, in the units of CheckedBundle.Cost
-	Pending            time.Duration // the same for a mutation that opens a motion on keys, if this is more than ValidFor
+	Pending            time.Duration // the same for patient mutations, if this is more than ValidFor
 }
 
-// Patience is how far ahead of a block's time the ValidUntil of any mutation may lie.
-func (l Limits) Patience() time.Duration { return max(l.ValidFor, l.Pending) }
+// Patience is how far ahead of a block's time the ValidUntil of a patient mutation may lie, or of another one.
+func (l Limits) Patience(patient bool) time.Duration {
+	if patient {
+		return max(l.ValidFor, l.Pending)
+	}
+	return l.ValidFor
+}
 
 // DefaultLimits are the limits of a scope whose policy names none.
 func DefaultLimits() Limits {

@@ -71,6 +71,9 @@ type Mutation struct {
 	Nonce         []byte      // 8 to 32 bytes that make this request unlike any other
 	ValidUntil    aweigh.Instant
 	Grants        [][]byte // canonical encodings of Grant, by which the author acts; none: by rights of its own
+	// Patient is set if the mutation may only open a motion on keys. Then it may be valid for Limits.Pending. It stands
+	// in a bundle of its own (P49).
+	Patient bool
 }
 
 // MaxCaller bounds Mutation.Caller, in bytes. It is text without control characters, such as cert:alice, and empty if

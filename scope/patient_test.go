@@ -2,48 +2,44 @@ package scope
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/canon"
 )
 
-// TestP49OnlyMotionsWaitForLong: a mutation that is valid for longer than others opens a motion, or is on record as
-// failed, whatever else it asks for.
-func TestP49OnlyMotionsWaitForLong(t *testing.T) {
-	w := newAssembly(t, 4, func(p *Policy) {
-		p.Limits.Pending, p.EpochTime = 30*24*time.Hour, mostEpoch
-		p.Actions = action.Table{{Verb: "wave", Class: action.Claim, When: "true"}}
-	})
-	week := func(m Mutation) Mutation {
-		m.ValidUntil = w.now.Add(7 * 24 * time.Hour)
+// TestP49PatientMutationsOpenMotions: a patient mutation opens a motion, for which it may be valid for longer than
+// others, or is on record as failed.
+func TestP49PatientMutationsOpenMotions(t *testing.T) {
+	w := newAssembly(t, 4, func(p *Policy) { p.Limits.Pending, p.EpochTime = 30*24*time.Hour, mostEpoch })
+	valid := func(m Mutation, span time.Duration) Mutation {
+		m.ValidUntil, m.Patient = w.now.Add(span), true
 		return m
 	}
-	id := w.propose(week(w.put("/secrets/a", "1")))
-	free := week(w.put("/free", "1"))
-	elsewhere := week(w.ops(put("/secrets/b", "1")))
-	elsewhere.Content = canon.Encode(Txn{Compare: []Compare{{Key: []byte("/none"), Target: OnVersion, Relation: Equal, Number: 7}},
+	const week, minute = 7 * 24 * time.Hour, time.Minute
+	id := w.propose(valid(w.put("/secrets/a", "1"), week))
+	failing := w.ops(put("/secrets/b", "1"))
+	failing.Content = canon.Encode(Txn{Compare: []Compare{{Key: []byte("/none"), Target: OnVersion, Relation: Equal, Number: 7}},
 		Success: []Op{put("/secrets/b", "1")}})
 	for name, m := range map[string]Mutation{ // order-free: none of them changes anything
-		"without approval":                   free,
-		"a branch that takes no approval":    elsewhere,
-		"a lease":                            week(w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{7}, TTL: 60, Asked: w.now})),
-		"a compaction":                       week(w.compaction(1)),
-		"a name":                             week(w.mutation(Name, Naming{Kind: Bind, Key: []byte("/x"), To: []byte("/y")})),
-		"a claim":                            week(w.mutation(Act, Action{Verb: "wave", Class: action.Claim, Key: []byte("/free")})),
-		"a decision, by which a policy goes": week(w.mutation(Govern, Decision{Kind: Evict, Subject: w.keys[1].Public().ID()})),
+		"without approval":                valid(w.put("/free", "1"), week),
+		"without approval, for a minute":  valid(w.put("/free", "2"), minute),
+		"a branch that takes no approval": valid(failing, week),
 	} {
-		out := w.step(m).Outcomes[0]
-		if out.Code != Failed || !errors.Is(Failure(out.Reason), ErrPatient) {
+		// Its leader may date the block as far back as it likes: the outcome is the same.
+		if out := w.step(m).Outcomes[0]; out.Code != Failed || !errors.Is(Failure(out.Reason), ErrPatient) {
 			t.Errorf("%s: %s %s", name, out.Code, out.Reason)
 		}
 	}
-	longer := w.put("/secrets/c", "1")
-	longer.ValidUntil = w.now.Add(31 * 24 * time.Hour)
-	if out := w.step(longer).Outcomes[0]; out.Code != Refused {
-		t.Errorf("for longer than the policy allows: %s", out.Code)
+	for name, m := range map[string]Mutation{ // order-free: none of them changes anything
+		"patient, for longer than the policy allows":     valid(w.put("/secrets/c", "1"), 31*24*time.Hour),
+		"not patient, for longer than the policy allows": func() Mutation { m := valid(w.put("/secrets/d", "1"), week); m.Patient = false; return m }(),
+	} {
+		if out := w.step(m).Outcomes[0]; out.Code != Refused {
+			t.Errorf("%s: %s", name, out.Code)
+		}
 	}
 
 	// The receipt lasts as long as the mutation, though the motion closes long before.
@@ -67,11 +63,21 @@ func TestP49OnlyMotionsWaitForLong(t *testing.T) {
 	if out := w.step(first).Outcomes[0]; out.Code != Expired {
 		t.Errorf("when its time is over: %s", out.Code)
 	}
+}
 
-	// Near its end it is as any other.
-	soon := w.put("/free", "2")
-	soon.ValidUntil = w.now.Add(w.g.Policy.Limits.ValidFor)
-	if out := w.step(soon).Outcomes[0]; out.Code != Applied {
-		t.Errorf("valid for as long as others: %s %s", out.Code, out.Reason)
+// TestPatientMutationsStandAlone: no bundle mixes a patient mutation with others, and none but changes of keys is patient.
+func TestPatientMutationsStandAlone(t *testing.T) {
+	w := newAssembly(t, 4)
+	patient := func(m Mutation) Mutation {
+		m.Patient = true
+		return m
+	}
+	for want, all := range map[string][]Mutation{ // order-free: each is signed alone
+		"not alone in its bundle": {w.put("/secrets/a", "1"), patient(w.put("/secrets/b", "1"))},
+		"no change of keys":       {patient(w.compaction(1))},
+	} {
+		if _, err := Sign(w.author, w.g.Policy.Limits, all...); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
 	}
 }

@@ -143,7 +143,7 @@ func (w *World) question(author *Node) *question {
 	now := w.watch.time.from(w.now)
 	m.ValidUntil = now.Add(w.Scenario.Stop + 5*time.Minute)
 	if lim := &w.Genesis.Policy.Limits; lim.Pending > lim.ValidFor {
-		m.ValidUntil = now.Add(lim.Pending)
+		m.ValidUntil, m.Patient = now.Add(lim.Pending), true
 	} else if most := now.Add(lim.ValidFor); m.ValidUntil > most {
 		m.ValidUntil = most
 	}

@@ -45,6 +45,14 @@ func (c *client) program() {
 	for range 5 + r.IntN(14) {
 		all = append(all, c.statement(&d, all))
 	}
+	if one := slices.IndexFunc(all, patient); w.Genesis.Policy.AsksOfKeys() && one >= 0 && r.IntN(3) == 0 { // alone
+		m := all[one]
+		m.Patient = true
+		if lim := &w.Genesis.Policy.Limits; lim.Pending > 0 {
+			m.ValidUntil = w.watch.time.from(w.now).Add(time.Duration(r.Int64N(int64(lim.Pending))))
+		}
+		all = []scope.Mutation{m}
+	}
 	c.asked = all
 	reserve := int64(programUnits)
 	if r.IntN(3) == 0 { // less than some of them cost
@@ -53,15 +61,15 @@ func (c *client) program() {
 	at.run(all, reserve, c.begin())
 }
 
+// patient reports whether a mutation may be patient.
+func patient(m scope.Mutation) bool { return m.Class == scope.Write }
+
 // statement is one mutation of a program.
 func (c *client) statement(d *model.Drawing, before []scope.Mutation) scope.Mutation {
 	w, r := c.w, c.w.programs
 	m := w.mutation(scope.Txn{}, binary.BigEndian.AppendUint64(nil, r.Uint64()))
 	if r.IntN(3) == 0 { // soon void, and forgotten
 		m.ValidUntil = w.watch.time.from(w.now).Add(time.Duration(r.IntN(4000)) * time.Millisecond)
-	}
-	if lim := &w.Genesis.Policy.Limits; lim.Pending > lim.ValidFor && r.IntN(8) == 0 { // for motions alone
-		m.ValidUntil = w.watch.time.from(w.now).Add(lim.ValidFor + time.Duration(r.Int64N(int64(lim.Pending-lim.ValidFor))))
 	}
 	switch n := r.IntN(20); {
 	case n == 0 && len(before) > 0:

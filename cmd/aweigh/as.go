@@ -21,25 +21,38 @@ import (
 type signedBy struct {
 	app                        *app
 	key, token, passphraseFile *string
+	opened                     *openedKey // nil until it is open
+}
+
+// openedKey is the key that signs, and the token that it uses, if any.
+type openedKey struct {
+	key  votes.PrivateKey
+	held *token.Token
 }
 
 // asFlags adds the flags of writes that an author signs.
 func (a *app) asFlags(c *cobra.Command) *signedBy {
-	return &signedBy{a,
+	by := &signedBy{a,
 		c.Flags().String("as", "", "sign with the key of this file, of \"aweigh voter new\" or \"aweigh token create\", and not with the\n"+
 			"node's; the policy lists which keys may change what, see \"aweigh auth\""),
 		c.Flags().String("token", "", "a token that was made for the key of --as (\"aweigh token create --to\")"),
-		c.Flags().String("passphrase-file", "", "file with the passphrase of --as (default: ask)")}
+		c.Flags().String("passphrase-file", "", "file with the passphrase of --as (default: ask)"), nil}
+	c.PreRunE = func(c *cobra.Command, _ []string) error { // the time of the request begins once the key is open
+		if !by.given() {
+			return nil
+		}
+		key, held, err := by.open(c.Context())
+		by.opened = &openedKey{key, held}
+		return err
+	}
+	return by
 }
 
 func (by *signedBy) given() bool { return *by.key != "" || *by.token != "" }
 
 // author opens the key, for writes to the scope that decides about a key.
 func (by *signedBy) author(ctx context.Context, s *session, key []byte) (*client.Author, *aweighv1.Scope, error) {
-	private, held, err := by.open(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+	private, held := by.opened.key, by.opened.held
 	in, x, err := s.whereDecided(ctx, key)
 	if err != nil {
 		return nil, nil, err

@@ -234,7 +234,7 @@ func newest(text string, raw bool, action string) (alias.Name, error) {
 func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 	nonce := c.Flags().String("nonce", "", "HEX@NANOSECONDS that an undecided write named, to repeat it safely;\nwith anything else changed, -m and --api too, it is another write")
 	because := c.Flags().StringP("because", "m", "", "why; kept in the history")
-	validFor := c.Flags().Duration("valid-for", 0, "how long it may wait for a quorum, within the policy's limits.valid_for, or limits.pending\nif it takes approval (default 1m)")
+	validFor := c.Flags().Duration("valid-for", 0, "how long it may wait for a quorum, within the policy's limits.valid_for (default 1m)")
 	return func() (*aweighv1.Once, error) {
 		if !utf8.ValidString(*because) {
 			return nil, fmt.Errorf("%w: --because is not UTF-8 text: %q", errUsage, *because)
@@ -255,6 +255,29 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 		}
 		repeated.Justification = *because
 		return repeated, nil
+	}
+}
+
+// patientFlags is onceFlags of writes of keys, which may wait for approval alone.
+func patientFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
+	once := onceFlags(c)
+	pending := c.Flags().Duration("pending", 0, "as --valid-for, for a write that takes approval: how long it may wait for a block to open its\n"+
+		"motion, within the policy's limits.pending; it fails if it takes no approval")
+	c.MarkFlagsMutuallyExclusive("pending", "valid-for")
+	return func() (*aweighv1.Once, error) {
+		o, err := once()
+		switch {
+		case err != nil:
+			return nil, err
+		case *pending < 0:
+			return nil, fmt.Errorf("%w: --pending is more than 0, not %s", errUsage, *pending)
+		case *pending == 0:
+			return o, nil
+		case len(o.Nonce) == 0: // a repeated write has its own end
+			o.ValidUntilNs = time.Now().Add(*pending).UnixNano()
+		}
+		o.Patient = true
+		return o, nil
 	}
 }
 

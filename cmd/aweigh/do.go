@@ -36,7 +36,7 @@ func (a *app) do() *cobra.Command {
 	file := c.Flags().String("value-file", "", "a file with VALUE; - reads standard input, as VALUE - does")
 	serializable := c.Flags().Bool("serializable", false, "the node answers alone, to a verb that reads")
 	as := a.asFlags(c)
-	once := onceFlags(c)
+	once := patientFlags(c)
 	wait := waitFlag(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		verb, name, rest, err := verbAndName(args, *raw)

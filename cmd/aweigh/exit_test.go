@@ -189,7 +189,7 @@ func TestUndecidedWritesSaySo(t *testing.T) {
 		ValidUntil: time.Unix(1_800_000_000, 0), Node: "127.0.0.1:1", Once: &aweighv1.Once{Nonce: []byte{1}, ValidUntilNs: 7},
 		Cause: errors.New("client: no answer in time"),
 	}
-	if got := message(u); !strings.HasPrefix(got, "not committed yet: 127.0.0.1:1: no answer in time; it may still commit until 2027-01-15T08:00:00Z\nTo repeat") {
+	if got := message(u); !strings.HasPrefix(got, "not committed yet: 127.0.0.1:1: no answer in time; it may still commit, in a block dated until 2027-01-15T08:00:00Z\nTo repeat") {
 		t.Errorf("it says %q", got)
 	}
 	if got := message(u); !strings.HasSuffix(got, "\nIf the node at 127.0.0.1:1 stays away: after 2027-01-15T08:00:00Z, see at another node what is there, and write anew without --nonce if the change is not.") {

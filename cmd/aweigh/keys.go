@@ -44,7 +44,7 @@ func (a *app) put() *cobra.Command {
 	rev := c.Flags().Int64("if-rev", 0, "only if the key was last changed in this revision")
 	absent := c.Flags().Bool("if-absent", false, "only if the key does not exist")
 	as := a.asFlags(c)
-	once := onceFlags(c)
+	once := patientFlags(c)
 	wait := waitFlag(c)
 	c.MarkFlagsMutuallyExclusive("if-rev", "if-absent")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
@@ -278,7 +278,7 @@ func (a *app) del() *cobra.Command {
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	prev := c.Flags().Bool("prev", false, "show the content before")
 	as := a.asFlags(c)
-	once := onceFlags(c)
+	once := patientFlags(c)
 	wait := waitFlag(c)
 	bounds := rangeFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {

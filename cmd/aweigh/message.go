@@ -91,7 +91,7 @@ func about(c *cobra.Command, text string, err error) string {
 		text = strings.Replace(text, errLate.Error(), errLate.Error()+"; --timeout waits longer", 1)
 	}
 	if f := c.Flags().Lookup("nonce"); f != nil && f.Changed && errors.Is(err, client.ErrExpired) {
-		if once, bad := parseNonce(f.Value.String()); bad == nil {
+		if once, bad := parseNonce(f.Value.String()); bad == nil && !errors.Is(err, client.ErrUndecided) {
 			text += fmt.Sprintf("\nThe time of that write ended at %s: it was committed by then, or never will be. Read the present state, and write again without --nonce.",
 				time.Unix(0, once.ValidUntilNs).UTC().Format(time.RFC3339))
 		}
@@ -130,7 +130,7 @@ func message(err error) string {
 	var u *client.Undecided
 	if errors.As(err, &u) {
 		if !strings.HasPrefix(text, notYet) { // not an error of the node
-			text = fmt.Sprintf("%s: %s: %s; it may still commit until %s", notYet, u.Node, text, u.ValidUntil.UTC().Format(time.RFC3339))
+			text = fmt.Sprintf("%s: %s: %s; it may still commit, in a block dated until %s", notYet, u.Node, text, u.ValidUntil.UTC().Format(time.RFC3339))
 		}
 		text += nonceHint(u)
 	}

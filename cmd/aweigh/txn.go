@@ -22,7 +22,7 @@ func (a *app) txn() *cobra.Command {
 		Example: "  aweigh txn <<END\n  if\n    version /leader = 0\n  then\n    put /leader me\n  else\n    get /leader\n  END",
 	}
 	as := a.asFlags(c)
-	once := onceFlags(c)
+	once := patientFlags(c)
 	wait := waitFlag(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		in := a.in

@@ -48,6 +48,7 @@ func parseNonce(text string) (*aweighv1.Once, error) {
 	digits, until, _ := strings.Cut(text, "@")
 	nonce, err := hex.DecodeString(digits)
 	once := &aweighv1.Once{Nonce: nonce}
+	until, once.Patient = strings.CutSuffix(until, "@pending")
 	if err == nil {
 		once.ValidUntilNs, err = strconv.ParseInt(until, 10, 64)
 	}

@@ -77,8 +77,8 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 func openedBy(r *scope.MotionReport) string {
 	mo := &r.Motion
 	if r.Draft {
-		return fmt.Sprintf("not yet, as of block %d of epoch %d, which anchors of weight %d of %d made final",
-			r.Head.Height, r.Head.Epoch, r.Head.Weight, r.Head.Total)
+		return fmt.Sprintf("not yet, states the node that wrote this file; its newest block was block %d of epoch %d, of %s",
+			r.Head.Height, r.Head.Epoch, instant(int64(r.Head.Time)))
 	}
 	return fmt.Sprintf("%s, block %d of epoch %d, which anchors of weight %d of %d made final",
 		instant(int64(mo.Opened)), mo.Height, mo.Epoch, r.Origin.Weight, r.Origin.Total)
@@ -97,8 +97,8 @@ func deadline(r *scope.MotionReport, now aweigh.Instant) string {
 func provenBy(r *scope.MotionReport) string {
 	switch {
 	case r.Draft:
-		return fmt.Sprintf("that its author signed it, and who may vote by the policy of epoch %d; which approval it takes, and what it finds, are only stated by the node that wrote this file",
-			r.Under.Number)
+		return fmt.Sprintf("that its author signed it, and who may vote by each approval of the policy of epoch %d; which approval "+
+			"it takes, and that it is not open or closed by now, is only stated by the node that wrote this file", r.Under.Number)
 	case !r.Bare:
 		return fmt.Sprintf("by block %d, which names what opened", r.Head.Height)
 	case r.Decision != nil:
@@ -203,7 +203,7 @@ func (p Printer) conditions(r *scope.MotionReport) {
 			fmt.Fprintf(p.Out, "  %s\n", keyRange(r.Txn.Reach[i].Key, r.Txn.Reach[i].End))
 		}
 	}
-	if len(r.Txn.Compare) == 0 {
+	if len(r.Txn.Compare) == 0 || r.Draft {
 		return
 	}
 	held := "held"
@@ -242,6 +242,10 @@ func keyRange(key, end []byte) string {
 
 // intended writes the effects of the motion.
 func (p Printer) intended(r *scope.MotionReport) {
+	if r.Draft {
+		p.branches(&r.Txn)
+		return
+	}
 	fmt.Fprintln(p.Out, "\nif it is carried:")
 	ops := r.Txn.Success
 	if !r.Motion.Success {
@@ -255,6 +259,26 @@ func (p Printer) intended(r *scope.MotionReport) {
 	for i := range r.Effects {
 		p.effect(&r.Effects[i])
 	}
+}
+
+// branches writes what a transaction does that no block has ordered.
+func (p Printer) branches(t *scope.Txn) {
+	if len(t.Compare) == 0 {
+		fmt.Fprintln(p.Out, "\nif it is carried:")
+		p.operations(t.Success, "  ")
+		return
+	}
+	fmt.Fprintln(p.Out, "\nif it is carried, and when it opens all of these hold:")
+	for i := range t.Compare {
+		fmt.Fprintf(p.Out, "  %s\n", Line(condition(&t.Compare[i])))
+	}
+	fmt.Fprintln(p.Out, "then:")
+	p.operations(t.Success, "  ")
+	fmt.Fprintln(p.Out, "otherwise:")
+	if len(t.Failure) == 0 {
+		fmt.Fprintln(p.Out, "  nothing")
+	}
+	p.operations(t.Failure, "  ")
 }
 
 func (p Printer) effect(e *scope.Effect) {

@@ -23,7 +23,7 @@ func keptWhere(m *aweighv1.Motion) string {
 	if m.Kept {
 		return "; it is on the node's disk"
 	}
-	return "; it is in the node's memory alone"
+	return "; the node that answers would lose it in a restart"
 }
 
 // bar draws the weights: approvals from the left, rejections from the right, and

@@ -10,7 +10,11 @@ import (
 
 // Nonce is a Once as the flag --nonce takes it.
 func Nonce(o *aweighv1.Once) string {
-	return fmt.Sprintf("%x@%d", o.GetNonce(), o.GetValidUntilNs())
+	text := fmt.Sprintf("%x@%d", o.GetNonce(), o.GetValidUntilNs())
+	if o.GetPatient() {
+		text += "@pending"
+	}
+	return text
 }
 
 // Undecided writes, in JSON, that a write is not committed yet and may still commit. The rest is in the error.

@@ -106,16 +106,9 @@ var ErrNotTaken = refusal.New(refusal.Stale, "node: the mutation is not taken")
 var (
 	ErrOtherScope = fmt.Errorf("%w: it belongs to another scope", ErrNotTaken)
 	errTooLong    = fmt.Errorf("%w: it is valid for longer than the policy's limits.valid_for", ErrNotTaken)
+	errPatient    = fmt.Errorf("%w: it waits for approval alone, and the policy asks for none", ErrNotTaken)
 	errTooPatient = fmt.Errorf("%w: it is valid for longer than the policy's limits.pending", ErrNotTaken)
 )
-
-// tooLong is why no mutation may be valid for so long.
-func tooLong(lim *scope.Limits) error {
-	if lim.Pending > lim.ValidFor {
-		return errTooPatient
-	}
-	return errTooLong
-}
 
 // ExpiredError refuses a mutation whose ValidUntil has passed. It wraps ErrNotTaken.
 type ExpiredError struct {

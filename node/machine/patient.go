@@ -15,13 +15,11 @@ const (
 )
 
 // errManyPatient refuses a bundle that may wait for weeks.
-var errManyPatient = fmt.Errorf("%w, for longer than limits.valid_for", ErrBusy)
+var errManyPatient = fmt.Errorf("%w; of those that may wait for weeks for approval", ErrBusy)
 
-// patient returns the author that a bundle acts for if the bundle may wait for longer than the policy's limits.valid_for,
-// zero if not.
-func (m *Machine) patient(b *scope.CheckedBundle) aweigh.Hash {
-	lim := &m.chain.policy.Limits
-	if b.ValidUntil() <= max(m.now, m.chain.state.Head().Time).Add(lim.ValidFor+lim.Drift) {
+// patientAuthor is the author that a patient bundle acts for, zero for other bundles.
+func patientAuthor(b *scope.CheckedBundle) aweigh.Hash {
+	if !b.Patient() {
 		return aweigh.Hash{}
 	}
 	return b.Mutations()[0].Principal()

@@ -120,11 +120,7 @@ func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, 
 		if e.gone || inside[e.bundle.ID()] || e.bundle.ValidUntil() < at {
 			continue
 		}
-		latest := at.Add(lim.ValidFor)
-		if !e.patience.IsZero() {
-			latest = at.Add(lim.Patience())
-		}
-		if e.bundle.ValidUntil() > latest {
+		if e.bundle.ValidUntil() > at.Add(lim.Patience(e.bundle.Patient())) {
 			continue
 		}
 		if e.local {

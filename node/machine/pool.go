@@ -52,10 +52,8 @@ func newPool(limit int) pool { return pool{limit: limit} }
 // add takes a bundle, or returns ErrBusy if there is no room. A bundle that is there already stays. There is always
 // room for a bundle that a proposal waits for: otherwise an attacker could fill the pools of all anchors with
 // different bundles, and no proposal could be assembled.
-//
-// patient is the author that a bundle which may wait for weeks acts for, zero for other bundles.
-func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now aweigh.Instant, patient aweigh.Hash) error {
-	local := from == ""
+func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now aweigh.Instant) error {
+	local, patient := from == "", patientAuthor(b)
 	if e := p.entries[b.ID()]; e != nil {
 		if local {
 			p.adopt(e)
@@ -287,8 +285,10 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	switch at := max(m.now, head); {
 	case b.Scope() != m.id:
 		return ErrOtherScope
-	case b.ValidUntil() > m.latest(&lim):
-		return tooLong(&lim)
+	case b.ValidUntil() > m.latest(&lim, b) && b.Patient():
+		return errTooPatient
+	case b.ValidUntil() > m.latest(&lim, b):
+		return errTooLong
 	case b.ValidUntil() < at:
 		return &ExpiredError{Time: head}
 	}
@@ -296,9 +296,8 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	if err := m.chain.terms.Admits(b); err != nil && !wanted {
 		return err
 	}
-	patient := m.patient(b)
-	if !patient.IsZero() && !m.chain.policy.AsksOfKeys() && !wanted {
-		return errTooLong
+	if b.Patient() && !m.chain.policy.AsksOfKeys() && !wanted {
+		return errPatient
 	}
 	if !b.CheckedWithin(lim) { // under another policy
 		var err error
@@ -314,7 +313,7 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 		return failure
 	}
 	scarce := from != "" && m.anchors[from] == (aweigh.AnchorID{})
-	if err := m.pool.add(b, from, scarce, wanted, m.now, patient); err != nil {
+	if err := m.pool.add(b, from, scarce, wanted, m.now); err != nil {
 		return err
 	}
 	m.pool.pace(m.pool.entries[b.ID()], counts, +1)
@@ -322,9 +321,9 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	return nil
 }
 
-// latest returns the latest ValidUntil that is accepted now.
-func (m *Machine) latest(lim *scope.Limits) aweigh.Instant {
-	return max(m.now, m.chain.state.Head().Time).Add(lim.Patience() + lim.Drift)
+// latest returns the latest ValidUntil of a bundle that is accepted now.
+func (m *Machine) latest(lim *scope.Limits, b *scope.CheckedBundle) aweigh.Instant {
+	return max(m.now, m.chain.state.Head().Time).Add(lim.Patience(b.Patient()) + lim.Drift)
 }
 
 // applied reports whether, for each mutation of a bundle, the chain has an outcome: its own, or that the bundle
@@ -377,7 +376,7 @@ func (m *Machine) reofferBundles() {
 		}
 		// Other anchors applied it in another bundle, as when a client repeated a write after a restart. Or no anchor
 		// accepts it now, because this node's clock was ahead when it did.
-		if m.applied(e.bundle) || e.bundle.ValidUntil() > m.latest(&m.chain.policy.Limits) {
+		if m.applied(e.bundle) || e.bundle.ValidUntil() > m.latest(&m.chain.policy.Limits, e.bundle) {
 			m.pool.drop(e)
 			continue
 		}
@@ -411,12 +410,11 @@ func (m *Machine) refit(lim scope.Limits, changed bool) {
 	p := &m.pool
 	var all []unfit
 	held := make(map[aweigh.Hash]bool)
-	latest := m.latest(&lim)
 	for _, e := range p.order {
 		if e.gone {
 			continue
 		}
-		if changed && e.bundle.ValidUntil() > latest {
+		if changed && e.bundle.ValidUntil() > m.latest(&lim, e.bundle) {
 			p.drop(e)
 			continue
 		}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -9,7 +8,11 @@ import (
 // bundle executes the mutations of a bundle.
 func (m *Model) bundle(c *scope.CheckedBundle, outcomes []scope.Outcome) []scope.Outcome {
 	h := &m.block.Header
-	early := c.ValidUntil().Sub(h.Time) > max(m.block.policy.Limits.ValidFor, m.block.policy.Limits.Pending)
+	most := m.block.policy.Limits.ValidFor
+	if c.Mutations()[0].Patient && m.block.policy.Limits.Pending > most {
+		most = m.block.policy.Limits.Pending
+	}
+	early := c.ValidUntil().Sub(h.Time) > most
 	spent, exceeded := false, false
 	m.block.purse.reserve = c.Reserve()
 	if r := m.receipts[c.ID()]; r != nil && r.forgotten == 0 {
@@ -60,10 +63,6 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 	failure := m.authorized(mut)
 	if failure == nil {
 		failure = m.paced(mut)
-	}
-	patient := mut.ValidUntil.Sub(m.block.Header.Time) > m.block.policy.Limits.ValidFor
-	if failure == nil && patient && mut.Class != scope.Write && (mut.Class != scope.Act || mut.Action.Class != action.Write) {
-		failure = scope.ErrPatient
 	}
 	if failure == nil {
 		switch mut.Class {

@@ -23,7 +23,7 @@ func (m *Model) transact(mut *scope.CheckedMutation, out *scope.Outcome) error {
 	if asked != nil {
 		return m.propose(mut, asked, path, out)
 	}
-	if mut.ValidUntil.Sub(m.block.Header.Time) > m.block.policy.Limits.ValidFor {
+	if mut.Patient {
 		return scope.ErrPatient
 	}
 	rest := path

@@ -450,6 +450,7 @@ type Once struct {
 	Nonce         []byte                 `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`                                      // 8 to 32 bytes; the node draws one if empty
 	ValidUntilNs  int64                  `protobuf:"varint,2,opt,name=valid_until_ns,json=validUntilNs,proto3" json:"valid_until_ns,omitempty"` // nanoseconds since 1970; 0: the node's default
 	Justification string                 `protobuf:"bytes,3,opt,name=justification,proto3" json:"justification,omitempty"`                      // kept in the lineage
+	Patient       bool                   `protobuf:"varint,4,opt,name=patient,proto3" json:"patient,omitempty"`                                 // of writes of keys: it may only open a motion, and be valid for as long as limits.pending
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +504,13 @@ func (x *Once) GetJustification() string {
 		return x.Justification
 	}
 	return ""
+}
+
+func (x *Once) GetPatient() bool {
+	if x != nil {
+		return x.Patient
+	}
+	return false
 }
 
 type PutRequest struct {
@@ -8811,11 +8819,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\fmod_revision\x18\x04 \x01(\x03R\vmodRevision\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\x03R\aversion\x12\x14\n" +
 	"\x05lease\x18\x06 \x01(\x03R\x05lease\x12\x10\n" +
-	"\x03uid\x18\a \x01(\tR\x03uid\"h\n" +
+	"\x03uid\x18\a \x01(\tR\x03uid\"\x82\x01\n" +
 	"\x04Once\x12\x14\n" +
 	"\x05nonce\x18\x01 \x01(\fR\x05nonce\x12$\n" +
 	"\x0evalid_until_ns\x18\x02 \x01(\x03R\fvalidUntilNs\x12$\n" +
-	"\rjustification\x18\x03 \x01(\tR\rjustification\"\xce\x01\n" +
+	"\rjustification\x18\x03 \x01(\tR\rjustification\x12\x18\n" +
+	"\apatient\x18\x04 \x01(\bR\apatient\"\xce\x01\n" +
 	"\n" +
 	"PutRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
