@@ -17,8 +17,8 @@ const (
 // errManyPatient refuses a bundle that may wait for weeks.
 var errManyPatient = fmt.Errorf("%w, for longer than limits.valid_for", ErrBusy)
 
-// patient returns the author that a bundle acts for if the bundle may wait for longer than the policy's limits.valid_for,
-// zero if not.
+// patient returns the author that a bundle acts for if the bundle may wait for longer than the policy's
+// limits.valid_for, zero if not.
 func (m *Machine) patient(b *scope.CheckedBundle) aweigh.Hash {
 	lim := &m.chain.policy.Limits
 	if b.ValidUntil() <= max(m.now, m.chain.state.Head().Time).Add(lim.ValidFor+lim.Drift) {
