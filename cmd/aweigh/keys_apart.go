@@ -23,8 +23,8 @@ func unreadable(err error) bool {
 	return errors.Is(err, client.ErrDenied) && strings.Contains(err.Error(), reason)
 }
 
-// rangeApart reads the keys of a range, scope by scope, and prints which scopes do not let the node read. refused is the
-// error of the whole; it is returned beside what was read.
+// rangeApart reads the keys of a range, scope by scope, and prints which scopes do not let the node read. refused is
+// the error of the whole; it is returned beside what was read.
 func (a *app) rangeApart(ctx context.Context, s *session, req *aweighv1.RangeRequest, refused error) (*aweighv1.RangeResponse, error) {
 	all, err := s.Client.Scopes(ctx)
 	if err != nil {

@@ -103,8 +103,8 @@ func publicOf(name string) (key votes.PublicKey, there bool, err error) {
 	return key, err == nil, err
 }
 
-// publicKeyIn is the public key in a file that holds a key: a public one, or a private one as openKey reads it. there is
-// false if there is no such file. If the public part stands beside a key file, no passphrase is needed.
+// publicKeyIn is the public key in a file that holds a key: a public one, or a private one as openKey reads it. there
+// is false if there is no such file. If the public part stands beside a key file, no passphrase is needed.
 func (a *app) publicKeyIn(ctx context.Context, name, passphraseFile string) (key votes.PublicKey, there bool, err error) {
 	data, err := readSome(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -421,8 +421,8 @@ func TestUsersFollowWhatTheyPropose(t *testing.T) {
 	}
 }
 
-// TestTokensNeedUsers: while users are disabled, the node's API refuses callers with a token of etcd's users, and a token
-// has no effect at etcd's port.
+// TestTokensNeedUsers: while users are disabled, the node's API refuses callers with a token of etcd's users, and a
+// token has no effect at etcd's port.
 func TestTokensNeedUsers(t *testing.T) {
 	r := newRunning(t, 1)
 	p := newPorts(t, r.on[0])

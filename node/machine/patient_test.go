@@ -71,8 +71,8 @@ func TestPatientBundlesLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestPatientBundlesAreForMotions: no machine takes a bundle that waits for weeks where no policy asks for approval, and
-// none that waits for longer than the policy allows.
+// TestPatientBundlesAreForMotions: no machine takes a bundle that waits for weeks where no policy asks for approval,
+// and none that waits for longer than the policy allows.
 func TestPatientBundlesAreForMotions(t *testing.T) {
 	n := newPatient(t)
 	if err := n.admit(n.waits(t, loneKey(t, 20), 1, 1, 31*24*time.Hour), ""); !errors.Is(err, errTooPatient) {
