@@ -7,6 +7,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/vary"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/quorum"
@@ -28,16 +29,32 @@ func TestNewerDecisionsAreNotSigned(t *testing.T) {
 	more := append(append([]byte{limits[0] + 1}, limits[1:]...), 7) // one more field
 	newer := func(raw []byte) []byte { return bytes.Replace(raw, limits, more, 1) }
 	m := vary.Mutation(scope.Govern, d)
+	put := vary.Mutation(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/k")}}})
+	other := vary.Mutation(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte("/k")}}})
+	opened := vary.Motion()
+	opened.Mutation, opened.Basis = put.Encode(), []scope.Found{{}}
+	vote := func(change func(m *aweighv1.Motion)) error {
+		id := opened.ID()
+		of := &aweighv1.Motion{Id: id[:], Mutation: opened.Mutation, Opening: canon.Encode(opened)}
+		change(of)
+		return (&session{Printer: show.Printer{Format: show.JSON}}).mayVote(t.Context(), of, "approve")
+	}
+	if err := vote(func(*aweighv1.Motion) {}); err != nil {
+		t.Fatal(err)
+	}
 	for name, do := range map[string]func() error{
 		"a decision": func() error { _, err := decisionOf(&aweighv1.Proposal{Id: id[:], Decision: newer(raw)}); return err },
 		"another decision": func() error {
 			_, err := decisionOf(&aweighv1.Proposal{Id: make([]byte, 32), Decision: raw})
 			return err
 		},
-		"the policy in force":    func() error { _, err := inForce(&aweighv1.TrustResponse{Policy: newer(canon.Encode(p))}); return err },
-		"a mutation of a motion": func() error { _, _, err := wysiwys.Mutation(newer(m.Encode()), nil); return err },
-		"another motion": func() error {
-			return new(session).mayVote(t.Context(), &aweighv1.Motion{Id: make([]byte, 32), Mutation: m.Encode()}, "approve")
+		"the policy in force":          func() error { _, err := inForce(&aweighv1.TrustResponse{Policy: newer(canon.Encode(p))}); return err },
+		"a mutation of a motion":       func() error { _, _, err := wysiwys.Mutation(newer(m.Encode()), nil); return err },
+		"another motion":               func() error { return vote(func(m *aweighv1.Motion) { m.Id = make([]byte, 32) }) },
+		"a motion without its opening": func() error { return vote(func(m *aweighv1.Motion) { m.Opening = nil }) },
+		"another mutation":             func() error { return vote(func(m *aweighv1.Motion) { m.Mutation = other.Encode() }) },
+		"an opening of a newer version": func() error {
+			return vote(func(m *aweighv1.Motion) { m.Opening = append([]byte{m.Opening[0] + 1}, append(m.Opening[1:], 7)...) })
 		},
 	} {
 		err := do()
