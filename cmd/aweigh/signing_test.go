@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/show"
@@ -60,6 +62,37 @@ func TestNewerDecisionsAreNotSigned(t *testing.T) {
 		err := do()
 		if !errors.Is(err, wysiwys.ErrHidden) || exitCode(err, true) != exitHidden {
 			t.Errorf("%s: %v, exit code %d", name, err, exitCode(err, true))
+		}
+	}
+}
+
+// TestApplicationsAreThoseThatWereAskedFor: what a node would sign to become an anchor is shown in full, and is refused if
+// it is not what the user asked for.
+func TestApplicationsAreThoseThatWereAskedFor(t *testing.T) {
+	sponsor := aweigh.Sum([]byte("sponsor"))
+	d := scope.Application(vary.Key(5).Public(), "vaasa", "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", sponsor)
+	other := aweigh.Sum([]byte("other"))
+	for name, x := range map[string]struct {
+		raw     []byte
+		sponsor aweigh.Hash
+		name    string
+		good    bool
+	}{
+		"as asked":        {canon.Encode(d), sponsor, "vaasa", true},
+		"the node's name": {canon.Encode(d), sponsor, "", true},
+		"another sponsor": {canon.Encode(d), other, "vaasa", false},
+		"another name":    {canon.Encode(d), sponsor, "turku", false},
+		"an eviction":     {canon.Encode(scope.Decision{Kind: scope.Evict, Subject: other}), sponsor, "", false},
+		"newer":           {append(canon.Encode(d), 7), sponsor, "vaasa", false},
+	} {
+		var out bytes.Buffer
+		s := &session{told: &out, Printer: show.Printer{Format: show.Table}}
+		err := s.mayApply(&aweighv1.GovernResponse{Proposal: &aweighv1.Proposal{Decision: x.raw}}, x.sponsor[:], x.name)
+		if (err == nil) != x.good || err != nil && !errors.Is(err, wysiwys.ErrHidden) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if strings.Contains(out.String(), "name: vaasa") != x.good {
+			t.Errorf("%s: shown is %q", name, out.String())
 		}
 	}
 }
