@@ -161,7 +161,7 @@ func (a *app) restore() *cobra.Command {
 		}
 		r, err := k.Restore(cmd.Context(), args[0])
 		if errors.Is(err, context.Canceled) {
-			return fmt.Errorf("interrupted: nothing was restored, and nothing is left in %s", show.Text(*dir))
+			return fmt.Errorf("%w: nothing was restored, and nothing is left in %s", errSignal, show.Text(*dir))
 		}
 		if err != nil {
 			return err
