@@ -326,12 +326,10 @@ func TestTerminatedRestoreLeavesNothing(t *testing.T) {
 	c, err := client.Dial(p.api)
 	must(t, err)
 	defer c.Close()
-	random, value := drawn(t, 7), make([]byte, 1_000_000)
-	for i := range 24 { // half a second of work, or more
-		for j := range value {
-			value[j] = byte(random.Uint32())
-		}
-		_, err := c.Put(t.Context(), &aweighv1.PutRequest{Key: fmt.Append(nil, "/k/", i), Value: value})
+	const values, size = 24, 1_000_000 // half a second of work, or more
+	noise := noiseOf(t, 14, values*size)
+	for i := range values {
+		_, err := c.Put(t.Context(), &aweighv1.PutRequest{Key: fmt.Append(nil, "/k/", i), Value: noise[i*size:][:size]})
 		must(t, err)
 	}
 	copied, to := filepath.Join(n.dir, "backup"), filepath.Join(n.dir, "restored")
