@@ -359,9 +359,9 @@ func TestTokensThatAreNone(t *testing.T) {
 	says(t, "from before the password", read(good.Token), codes.Unauthenticated, "etcdserver: invalid auth token")
 }
 
-// TestDeletedUsersClientsAreRefused: a client that is connected, and watches, when its user is deleted has its token refused
-// and its watch ended, as etcd does; its password is refused; and one that is created anew under the name gets no token's
-// rights back.
+// TestDeletedUsersClientsAreRefused: a client that is connected, and watches, when its user is deleted has its token
+// refused and its watch ended, as etcd does; its password is refused; and one that is created anew under the name gets
+// no token's rights back.
 func TestDeletedUsersClientsAreRefused(t *testing.T) {
 	w := newUsers(t)
 	live, root := w.as(t, "reader"), w.as(t, "root")

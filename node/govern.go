@@ -110,8 +110,9 @@ func (n *Replica) decide(ctx context.Context, key votes.PrivateKey, d scope.Deci
 	return receipts[0], nil
 }
 
-// Application returns the decision that Apply signs and asks for, without the new anchor's consent, which is a signature. A
-// node without an anchor key makes one and stores it; the key signs ballots from the epoch on in which it has a seat.
+// Application returns the decision that Apply signs and asks for, without the new anchor's consent, which is a
+// signature. A node without an anchor key makes one and stores it; the key signs ballots from the epoch on in which it
+// has a seat.
 func (n *Replica) Application(ctx context.Context, sponsor aweigh.AnchorID, name string) (scope.Decision, error) {
 	key, name, err := n.applicant(ctx, sponsor, name)
 	if err != nil {
@@ -159,7 +160,8 @@ func (n *Replica) applicant(ctx context.Context, sponsor aweigh.AnchorID, name s
 }
 
 // Apply asks the anchors to admit this node under a name, on a sponsor's surety, and waits until the application is
-// final. An application that is open already is not proposed again. Apply returns the decision that anchors must approve.
+// final. An application that is open already is not proposed again. Apply returns the decision that anchors must
+// approve.
 func (n *Replica) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once Once) (scope.Decision, machine.Receipt, error) {
 	key, name, err := n.applicant(ctx, sponsor, name)
 	if err != nil {

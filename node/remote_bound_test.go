@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestScopesElsewhereAreBounded: a node knows of so many scopes that it does not hold, and refuses the next, but not one
-// that it knows.
+// TestScopesElsewhereAreBounded: a node knows of so many scopes that it does not hold, and refuses the next, but not
+// one that it knows.
 func TestScopesElsewhereAreBounded(t *testing.T) {
 	n, _ := stillNode(t, "n0")
 	g := n.root.Genesis()

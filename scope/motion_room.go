@@ -23,8 +23,8 @@ const (
 // gaveWay is the reason of the ending of a motion that was closed to make room.
 const gaveWay = "it gave way to others, as there was no room for more open motions; propose it again"
 
-// admitted reports whether an author is an anchor, an anchor's node, or one whose key the policy lists, to approve or to
-// change something.
+// admitted reports whether an author is an anchor, an anchor's node, or one whose key the policy lists, to approve or
+// to change something.
 func (x *execution) admitted(author aweigh.Hash) bool {
 	if x.proposers == nil {
 		x.proposers = make(map[aweigh.Hash]bool)

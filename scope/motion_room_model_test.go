@@ -186,9 +186,10 @@ func (o *roomOracle) takes(open []countedMotion, m countedMotion, now aweigh.Ins
 	}
 }
 
-// TestRoomOfMotionsIsRecounted draws worlds in which strangers, anchors, an approver, a listed author and a holder of its
-// grant open motions, vote on them and withdraw them while time passes. After each block all records are counted again and compared with the docket,
-// and the motions that find room and those that give way are the ones that decision 0041 determines.
+// TestRoomOfMotionsIsRecounted draws worlds in which strangers, anchors, an approver, a listed author and a holder of
+// its grant open motions, vote on them and withdraw them while time passes. After each block all records are counted
+// again and compared with the docket, and the motions that find room and those that give way are the ones that decision
+// 0041 determines.
 func TestRoomOfMotionsIsRecounted(t *testing.T) {
 	testshort.Skip(t)
 	refused, gave := 0, 0

@@ -10,8 +10,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// flood opens so many motions of an author, in blocks, and returns what became of each mutation. The author may act under
-// grants.
+// flood opens so many motions of an author, in blocks, and returns what became of each mutation. The author may act
+// under grants.
 func (w *assembly) flood(author votes.PrivateKey, name string, count int, grants ...[]byte) (out []Outcome) {
 	w.t.Helper()
 	before := w.author

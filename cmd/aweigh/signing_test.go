@@ -66,8 +66,8 @@ func TestNewerDecisionsAreNotSigned(t *testing.T) {
 	}
 }
 
-// TestApplicationsAreThoseThatWereAskedFor: what a node would sign to become an anchor is shown in full, and is refused if
-// it is not what the user asked for.
+// TestApplicationsAreThoseThatWereAskedFor: what a node would sign to become an anchor is shown in full, and is refused
+// if it is not what the user asked for.
 func TestApplicationsAreThoseThatWereAskedFor(t *testing.T) {
 	sponsor := aweigh.Sum([]byte("sponsor"))
 	d := scope.Application(vary.Key(5).Public(), "vaasa", "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", sponsor)

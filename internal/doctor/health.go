@@ -82,8 +82,8 @@ func (e *exam) checkStanding() {
 	}
 }
 
-// regain is what to do with an anchor that lost its record, until the next epoch: crash is whether that is in mode crash,
-// and stuck whether the other anchors are no quorum, which the end of an epoch takes.
+// regain is what to do with an anchor that lost its record, until the next epoch: crash is whether that is in mode
+// crash, and stuck whether the other anchors are no quorum, which the end of an epoch takes.
 func regain(crash, stuck bool, next string) string {
 	const noEnd = "epochs end by blocks, and the others are no quorum without this anchor: "
 	switch {

@@ -91,8 +91,8 @@ func TestLeasesOfPutsAreShown(t *testing.T) {
 	}
 }
 
-// TestVotersSeeLeasesBeforeTheySign: what motion show says of a lease comes before a ballot as well, from what the motion
-// found when it opened.
+// TestVotersSeeLeasesBeforeTheySign: what motion show says of a lease comes before a ballot as well, from what the
+// motion found when it opened.
 func TestVotersSeeLeasesBeforeTheySign(t *testing.T) {
 	keeper := aweigh.Hash{0xab, 0xcd, 0xef, 0x01}
 	mo := vary.Motion()

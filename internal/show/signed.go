@@ -19,8 +19,8 @@ func (p Printer) ToSign(what string, f wysiwys.Form) error {
 	return err
 }
 
-// Opening returns a motion as it opened, as the node states it. An error wraps ErrHidden if the motion cannot be read, or
-// is another one, or another mutation, than the node names.
+// Opening returns a motion as it opened, as the node states it. An error wraps ErrHidden if the motion cannot be read,
+// or is another one, or another mutation, than the node names.
 func Opening(m *aweighv1.Motion) (*scope.Motion, error) {
 	mo := new(scope.Motion)
 	if err := canon.Decode(m.Opening, mo); err != nil {
@@ -43,8 +43,8 @@ func openingOf(m *aweighv1.Motion) (*wysiwys.Shown, error) {
 	return wysiwys.Motion(mo, nil)
 }
 
-// ToVote writes a motion that is to be voted on, as it opened: with its rule, voters, deadline, what it found, and what a
-// put with a lease means. what names it, and shown is its rendering.
+// ToVote writes a motion that is to be voted on, as it opened: with its rule, voters, deadline, what it found, and what
+// a put with a lease means. what names it, and shown is its rendering.
 func (p Printer) ToVote(what string, mo *scope.Motion, shown *wysiwys.Shown) error {
 	if err := p.ToSign(what, shown.Text); err != nil {
 		return err

@@ -13,8 +13,8 @@ func (v *View) follows(t, now aweigh.Instant, drift time.Duration) bool {
 	return v.Time < t && t <= max(v.Time.Add(1), now.Add(drift))
 }
 
-// CompareTimes compares which times of the next block a state takes, and which one its leader gives it, for clocks around
-// the newest block's time, and times around the bound that each clock sets.
+// CompareTimes compares which times of the next block a state takes, and which one its leader gives it, for clocks
+// around the newest block's time, and times around the bound that each clock sets.
 func (v *View) CompareTimes(s *scope.State, lim *scope.Limits) (d Differences) {
 	head := s.Head()
 	for _, ahead := range []time.Duration{-time.Hour, -lim.Drift - 1, -lim.Drift, 1 - lim.Drift, -1, 0, 1, lim.Drift, time.Hour} {
