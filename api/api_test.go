@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // newNode returns the only node of a network, which does not run yet, and its store.
-func newNode(t *testing.T, policy scope.Policy) (*node.Node, *store.Pebble) {
+func newNode(t *testing.T, policy scope.Policy, change ...func(*node.Config)) (*node.Node, *store.Pebble) {
 	t.Helper()
 	var keys [2]votes.PrivateKey
 	for i := range keys {
@@ -63,18 +63,22 @@ func newNode(t *testing.T, policy scope.Policy) (*node.Node, *store.Pebble) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := node.New(node.Config{
+	cfg := node.Config{
 		Name: "one", Genesis: g, Identity: keys[0], Anchor: &keys[1], Store: disk, Listen: []string{"/ip4/127.0.0.1/tcp/0"},
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	n, err := node.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return n, disk
 }
 
-func newWorldUnder(t *testing.T, policy scope.Policy) *world {
+func newWorldUnder(t *testing.T, policy scope.Policy, change ...func(*node.Config)) *world {
 	t.Helper()
-	n, disk := newNode(t, policy)
+	n, disk := newNode(t, policy, change...)
 	s, err := api.Listen("127.0.0.1:0", api.Config{Node: n})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 type Governing interface {
 	Government(under *scope.Policy) (node.Government, error)
 	Govern(ctx context.Context, d scope.Decision, once node.Once) (machine.Receipt, error)
+	Application(ctx context.Context, sponsor aweigh.AnchorID, name string) (scope.Decision, error)
 	Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once node.Once) (scope.Decision, machine.Receipt, error)
 }
 
@@ -48,6 +50,19 @@ func (s *service) Apply(ctx context.Context, req *connect.Request[aweighv1.Apply
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
+	application, err := s.at.Application(ctx, sponsor, req.Msg.Name)
+	if err != nil {
+		return nil, problem(s.saying(err))
+	}
+	switch raw := canon.Encode(application); {
+	case len(req.Msg.Application) == 0:
+		return connect.NewResponse(&aweighv1.GovernResponse{
+			Header: s.named(s.written(machine.Receipt{})), Kind: application.Kind.String(),
+			Proposal: &aweighv1.Proposal{Kind: application.Kind.String(), Subject: bytesOf(application.Subject), Decision: raw},
+		}), nil
+	case !bytes.Equal(req.Msg.Application, raw):
+		return nil, problem(fmt.Errorf("%w: this node would sign another application; ask for it first, by a request without one", errRequest))
+	}
 	d, r, err := s.at.Apply(ctx, sponsor, req.Msg.Name, onceOf(ctx, req.Msg.Once))
 	return s.governed(&d, r, err)
 }

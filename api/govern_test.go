@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"testing"
@@ -13,7 +14,10 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // reasonOf is the reason that an error gives to programs.
@@ -155,5 +159,45 @@ func TestGovernmentOverTheAPI(t *testing.T) {
 	}
 	if _, err := w.Explain(w.ctx, connect.NewRequest(&aweighv1.ExplainRequest{Anchor: []byte("short")})); reasonOf(t, err) != api.Invalid {
 		t.Errorf("no ID: %v", err)
+	}
+}
+
+// TestApplicationsAreShownBeforeTheyAreSigned: asked without an application, a node answers with the one that it would
+// sign, without the signature; asked with another one, it signs nothing.
+func TestApplicationsAreShownBeforeTheyAreSigned(t *testing.T) {
+	identity, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sponsor aweigh.AnchorID
+	w := newWorldUnder(t, scope.OpenPolicy(quorum.BFT), func(cfg *node.Config) {
+		sponsor = cfg.Anchor.Public().ID()
+		cfg.Name, cfg.Identity, cfg.Anchor = "two", identity, nil
+		cfg.MakeAnchor = func() (votes.PrivateKey, error) { return votes.GenerateKey(votes.Ed25519, rand.Reader) }
+	})
+	ask := func(name string, application []byte) (*aweighv1.GovernResponse, error) {
+		r, err := w.Apply(w.ctx, connect.NewRequest(&aweighv1.ApplyRequest{Sponsor: sponsor[:], Name: name, Application: application}))
+		if err != nil {
+			return nil, err
+		}
+		return r.Msg, nil
+	}
+	r, err := ask("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d scope.Decision
+	if err := canon.Decode(r.Proposal.Decision, &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Kind != scope.Admit || d.Anchor.Name != "two" || d.Sponsor != sponsor || len(d.Consent) > 0 || len(r.Id) > 0 {
+		t.Errorf("the answer is %+v, with the ID %x", d, r.Id)
+	}
+	again, err := ask("", nil)
+	if err != nil || !bytes.Equal(again.Proposal.Decision, r.Proposal.Decision) {
+		t.Errorf("asked again: %v, %v", again, err)
+	}
+	if _, err := ask("three", r.Proposal.Decision); reasonOf(t, err) != api.Invalid {
+		t.Errorf("the application of another name: %v", err)
 	}
 }

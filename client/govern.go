@@ -63,8 +63,14 @@ func (c *Client) Govern(ctx context.Context, d scope.Decision, once *aweighv1.On
 	return write(ctx, c, aweighv1connect.NodeClient.Govern, req, req.Once, fresh)
 }
 
-// Apply asks the anchors to admit a node, which takes such callers as Govern does. A Once that is missing, or
-// incomplete, is filled in.
+// Application returns what a node would sign to become an anchor: the encoding of a scope.Decision without the consent.
+// The node takes such callers as Govern does.
+func (c *Client) Application(ctx context.Context, sponsor []byte, name string) (*aweighv1.GovernResponse, error) {
+	return read(ctx, c, aweighv1connect.NodeClient.Apply, &aweighv1.ApplyRequest{Sponsor: sponsor, Name: name})
+}
+
+// Apply asks the anchors to admit a node, which takes such callers as Govern does, by the application that Application
+// returned. A Once that is missing, or incomplete, is filled in.
 func (c *Client) Apply(ctx context.Context, req *aweighv1.ApplyRequest) (*aweighv1.GovernResponse, error) {
 	fresh := fill(&req.Once)
 	return write(ctx, c, aweighv1connect.NodeClient.Apply, req, req.Once, fresh)

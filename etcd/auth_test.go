@@ -359,6 +359,41 @@ func TestTokensThatAreNone(t *testing.T) {
 	says(t, "from before the password", read(good.Token), codes.Unauthenticated, "etcdserver: invalid auth token")
 }
 
+// TestDeletedUsersClientsAreRefused: a client that is connected, and watches, when its user is deleted has its token
+// refused and its watch ended, as etcd does; its password is refused; and one that is created anew under the name gets
+// no token's rights back.
+func TestDeletedUsersClientsAreRefused(t *testing.T) {
+	w := newUsers(t)
+	live, root := w.as(t, "reader"), w.as(t, "root")
+	read := func() error { return second(w.Range(live, &etcdpb.RangeRequest{Key: []byte("/a/1")})) }
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.Watch(live)
+	if err == nil {
+		err = s.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_CreateRequest{CreateRequest: &etcdpb.WatchCreateRequest{Key: []byte("/a/1")}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Recv(); err != nil || !got.Created {
+		t.Fatalf("a watch: %v, %v", got, err)
+	}
+	if _, err := w.UserDelete(root, &etcdpb.AuthUserDeleteRequest{Name: "reader"}); err != nil {
+		t.Fatal(err)
+	}
+	says(t, "its token", read(), codes.Unauthenticated, "etcdserver: invalid auth token")
+	if got, err := s.Recv(); err == nil && !got.Canceled {
+		t.Errorf("its watch gets %v", got)
+	}
+	says(t, "its password", second(w.Authenticate(w.ctx, &etcdpb.AuthenticateRequest{Name: "reader", Password: "of reader"})),
+		codes.InvalidArgument, "etcdserver: authentication failed, invalid user ID or password")
+	if _, err := w.UserAdd(root, &etcdpb.AuthUserAddRequest{Name: "reader", Password: "of reader"}); err != nil {
+		t.Fatal(err)
+	}
+	says(t, "its token, under another user of the name", read(), codes.Unauthenticated, "etcdserver: invalid auth token")
+}
+
 // TestMalformedWatchesOfUsers: an invalid watch is refused as such, for every user.
 func TestMalformedWatchesOfUsers(t *testing.T) {
 	w := newUsers(t)

@@ -110,10 +110,19 @@ func (n *Replica) decide(ctx context.Context, key votes.PrivateKey, d scope.Deci
 	return receipts[0], nil
 }
 
-// Apply asks the anchors to admit this node under a name, on a sponsor's surety, and waits until the application is
-// final. A node without an anchor key makes one and stores it; the key signs from the epoch on in which it has a seat.
-// An application that is open already is not proposed again. Apply returns the decision that anchors must approve.
-func (n *Replica) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once Once) (scope.Decision, machine.Receipt, error) {
+// Application returns the decision that Apply signs and asks for, without the new anchor's consent, which is a
+// signature. A node without an anchor key makes one and stores it; the key signs ballots from the epoch on in which it
+// has a seat.
+func (n *Replica) Application(ctx context.Context, sponsor aweigh.AnchorID, name string) (scope.Decision, error) {
+	key, name, err := n.applicant(ctx, sponsor, name)
+	if err != nil {
+		return scope.Decision{}, err
+	}
+	return scope.Application(key.Public(), name, string(n.of.Peer()), sponsor), nil
+}
+
+// applicant returns the key and the name with which this node can apply.
+func (n *Replica) applicant(ctx context.Context, sponsor aweigh.AnchorID, name string) (*votes.PrivateKey, string, error) {
 	if name == "" {
 		name = n.cfg.Name
 	}
@@ -121,31 +130,42 @@ func (n *Replica) Apply(ctx context.Context, sponsor aweigh.AnchorID, name strin
 	key := n.anchor.Load()
 	if key != nil {
 		if _, seated := roster.Seat(key.Public().ID()); seated {
-			return scope.Decision{}, machine.Receipt{}, ErrSeated
+			return nil, "", ErrSeated
 		}
 	}
 	if _, seated := roster.Seat(sponsor); !seated {
-		return scope.Decision{}, machine.Receipt{}, fmt.Errorf("%w: the sponsor %s is not in the roster", scope.ErrInvalid, sponsor.Short())
+		return nil, "", fmt.Errorf("%w: the sponsor %s is not in the roster", scope.ErrInvalid, sponsor.Short())
 	}
 	for _, a := range roster.Anchors {
 		if a.Name == name {
-			return scope.Decision{}, machine.Receipt{}, fmt.Errorf("%w: an anchor is called %s already; choose another --name", scope.ErrInvalid, name)
+			return nil, "", fmt.Errorf("%w: an anchor is called %s already; choose another --name", scope.ErrInvalid, name)
 		}
 	}
 	if key == nil {
 		made, err := n.cfg.MakeAnchor()
 		if err != nil {
-			return scope.Decision{}, machine.Receipt{}, err
+			return nil, "", err
 		}
 		key = &made
 	}
 	n.anchor.Store(key)
 	select {
 	case n.runner.events <- machine.Keyed{Key: *key}:
+		return key, name, nil
 	case <-ctx.Done():
-		return scope.Decision{}, machine.Receipt{}, ctx.Err()
+		return nil, "", ctx.Err()
 	case <-n.runner.replies.done:
-		return scope.Decision{}, machine.Receipt{}, n.runner.replies.stopped
+		return nil, "", n.runner.replies.stopped
+	}
+}
+
+// Apply asks the anchors to admit this node under a name, on a sponsor's surety, and waits until the application is
+// final. An application that is open already is not proposed again. Apply returns the decision that anchors must
+// approve.
+func (n *Replica) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once Once) (scope.Decision, machine.Receipt, error) {
+	key, name, err := n.applicant(ctx, sponsor, name)
+	if err != nil {
+		return scope.Decision{}, machine.Receipt{}, err
 	}
 	d := scope.Admission(n.id, *key, name, string(n.of.Peer()), sponsor)
 	if p, head, err := n.Decision(d.ID()); err != nil || p != nil && p.Ending == nil {

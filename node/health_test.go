@@ -87,6 +87,23 @@ func TestAnchorsThatLostTheirRecordAreNotReady(t *testing.T) {
 	}
 }
 
+// TestLostRecordsInModeCrashTakeAnObserver: no anchor may lie in that mode, so it does not wait for the next epoch with
+// its key.
+func TestLostRecordsInModeCrashTakeAnObserver(t *testing.T) {
+	s := machine.Status{Lost: true, Epoch: 6}
+	for mode, want := range map[quorum.Mode]string{
+		quorum.BFT:   "and signs again with epoch 7",
+		quorum.Crash: "run it as an observer, without anchor.key, until epoch 7",
+	} {
+		if s.Rules.Mode = mode; lostErr(s) == nil || !strings.HasSuffix(lostErr(s).Error(), want) {
+			t.Errorf("in mode %s: %v", mode, lostErr(s))
+		}
+	}
+	if s.Lost = false; lostErr(s) != nil {
+		t.Errorf("an anchor with its record: %v", lostErr(s))
+	}
+}
+
 func TestStoppedNodesAreNotAlive(t *testing.T) {
 	n, _ := stillNode(t, "n0")
 	stop := launched(t, n)

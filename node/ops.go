@@ -366,7 +366,11 @@ func (n *Replica) unread(cause error) error {
 	}
 	switch {
 	case r.Weight < r.Reads && refusing > 0:
-		why = fmt.Sprintf("%d anchors do not let this node read: it needs an invite (\"aweigh invite\" at a node that may read, and \"aweigh join INVITE --data-dir DIR\" here)", refusing)
+		who := "1 anchor does"
+		if refusing > 1 {
+			who = fmt.Sprintf("%d anchors do", refusing)
+		}
+		why = fmt.Sprintf("%s not let this node read: it needs an invite (\"aweigh invite\" at a node that may read, and \"aweigh join INVITE --data-dir DIR\" here)", who)
 	case r.Weight < r.Reads:
 		why = fmt.Sprintf("no quorum: anchors of weight %d are reachable, answers of %d are needed", r.Weight, r.Reads)
 	}

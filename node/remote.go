@@ -187,8 +187,12 @@ func (n *Node) findSeats(id aweigh.ScopeID) error {
 
 // notHeld returns an error that says that only a node that holds the scope can do what is asked for.
 func (f *remoteScope) notHeld() error {
-	return fmt.Errorf("%w of %q, with %d anchors: it passes on reads and watches of keys, names and histories, and writes in its own name; for anything else, and what another key signs (--as), ask a node that holds it, or start this one with --follow %s",
-		ErrNotHeld, f.genesis.Prefix(), len(f.known().Roster.Anchors), f.genesis.Prefix())
+	who := "1 anchor"
+	if n := len(f.known().Roster.Anchors); n != 1 {
+		who = fmt.Sprintf("%d anchors", n)
+	}
+	return fmt.Errorf("%w of %q, with %s: it passes on reads and watches of keys, names and histories, and writes in its own name; for anything else, and what another key signs (--as), ask a node that holds it, or start this one with --follow %s",
+		ErrNotHeld, f.genesis.Prefix(), who, f.genesis.Prefix())
 }
 
 // known returns the newest epoch that is proven.

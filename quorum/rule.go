@@ -82,7 +82,10 @@ func (r Rule) Met(weight, total uint64, anchors int) bool {
 // String returns a text such as "> 2/3" or "> 2/3, 3 anchors".
 func (r Rule) String() string {
 	s := fmt.Sprintf("> %d/%d", r.Num, r.Den)
-	if r.MinAnchors > 0 {
+	switch {
+	case r.MinAnchors == 1:
+		s += ", 1 anchor"
+	case r.MinAnchors > 1:
 		s += fmt.Sprintf(", %d anchors", r.MinAnchors)
 	}
 	return s

@@ -144,8 +144,34 @@ func TestAPolicyOfAnotherBaseIsSuperseded(t *testing.T) {
 	t.Run("one after the other", func(t *testing.T) {
 		r := newRealm(t, nil)
 		out := r.approve("a", set(r, 8))
+		doomed := func() string {
+			t.Helper()
+			mo, _, err := r.state.Motion(out.Mutation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			why, err := r.state.Doomed(mo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return why
+		}
+		first := set(r, 7)
 		for _, name := range []string{"a", "b", "c"} {
-			r.approve(name, set(r, 7))
+			if why := doomed(); why != "" {
+				t.Errorf("before the first is carried, the second is doomed by %q", why)
+			}
+			r.approve(name, first)
+		}
+		// Until the epoch ends, the second is open still, and voters see that it is pointless.
+		if p, end, err := r.state.Decision(first.ID()); err != nil || p.Carried == 0 || end != nil {
+			t.Fatalf("the first: %+v, %+v, %v", p, end, err)
+		}
+		if _, end, err := r.state.Motion(out.Mutation); err != nil || end != nil {
+			t.Errorf("before the epoch ends, the second is %v, %v", end, err)
+		}
+		if why := doomed(); !strings.HasPrefix(why, "another policy is decided already") {
+			t.Errorf("before the epoch ends, the second is doomed by %q", why)
 		}
 		r.turn()
 		if got, _ := r.ending(out.Mutation); !strings.HasPrefix(got, "superseded: ") {

@@ -284,7 +284,11 @@ func (a *Approval) carriable(r Roster) error {
 		return fmt.Errorf("%w: approval of %s: %w", ErrInvalid, a.name(), err)
 	}
 	if !e.Carriable(a.rule(e.Total())) {
-		return fmt.Errorf("%w: approval of %s asks for more than all voters together can give: %d anchors have weight", ErrInvalid, a.name(), r.Weights.Len())
+		have := "have"
+		if r.Weights.Len() == 1 {
+			have = "has"
+		}
+		return fmt.Errorf("%w: approval of %s asks for more than all voters together can give: %s %s weight", ErrInvalid, a.name(), counted(r.Weights.Len(), "anchor"), have)
 	}
 	return nil
 }

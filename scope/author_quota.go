@@ -74,9 +74,9 @@ func (a *Author) exhausted(what measure) error {
 	case heldBytes:
 		return fmt.Errorf("%w: the entry %s may hold %s; delete something, or ask for more", ErrQuotaSpace, a.Name, size(most))
 	case heldLeases:
-		return fmt.Errorf("%w: the entry %s may have %d leases; revoke one, or ask for more", ErrQuota, a.Name, most)
+		return fmt.Errorf("%w: the entry %s may have %s; revoke one, or ask for more", ErrQuota, a.Name, counted(most, "lease"))
 	default:
-		return fmt.Errorf("%w: the entry %s may have %d open motions; withdraw one, or ask for more", ErrQuota, a.Name, most)
+		return fmt.Errorf("%w: the entry %s may have %s; withdraw one, or ask for more", ErrQuota, a.Name, counted(most, "open motion"))
 	}
 }
 

@@ -109,13 +109,16 @@ func ConsentBytes(id aweigh.ScopeID, a Anchor, sponsor aweigh.AnchorID) []byte {
 	return append(append([]byte(nil), id[:]...), canon.Encode([]any{a, sponsor})...)
 }
 
+// Application is the decision to admit an anchor, without its consent.
+func Application(key votes.PublicKey, name, peer string, sponsor aweigh.AnchorID) Decision {
+	return Decision{Kind: Admit, Subject: key.ID(), Anchor: &Anchor{Name: name, Key: key, Peer: peer}, Sponsor: sponsor}
+}
+
 // Admission is the decision to admit an anchor, with its consent.
 func Admission(id aweigh.ScopeID, key votes.PrivateKey, name, peer string, sponsor aweigh.AnchorID) Decision {
-	a := Anchor{Name: name, Key: key.Public(), Peer: peer}
-	return Decision{
-		Kind: Admit, Subject: a.Key.ID(), Anchor: &a, Sponsor: sponsor,
-		Consent: key.Sign(votes.ContextConsent, ConsentBytes(id, a, sponsor)),
-	}
+	d := Application(key.Public(), name, peer, sponsor)
+	d.Consent = key.Sign(votes.ContextConsent, ConsentBytes(id, *d.Anchor, sponsor))
+	return d
 }
 
 const (

@@ -102,7 +102,7 @@ func (b *Bound) admits(p *Policy) error {
 	case less(f, b.Finalize):
 		return fmt.Errorf("%w: more than %d/%d of the weight to finalize, and not %d/%d", ErrBound, b.Finalize.Num, b.Finalize.Den, f.Num, f.Den)
 	case f.MinAnchors < b.Finalize.MinAnchors:
-		return fmt.Errorf("%w: at least %d anchors to finalize, and not %d", ErrBound, b.Finalize.MinAnchors, f.MinAnchors)
+		return fmt.Errorf("%w: at least %s to finalize, and not %d", ErrBound, counted(b.Finalize.MinAnchors, "anchor"), f.MinAnchors)
 	}
 	return p.Limits.outlasts("a notice of", b.Notice)
 }

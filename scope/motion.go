@@ -168,8 +168,8 @@ func (d *MotionIndex) append(b []byte) []byte {
 
 // docketed is the part of a motion that is in the dockets.
 type docketed struct {
-	_        struct{} `cbor:",toarray"`
-	Author   aweigh.Hash
+	_        struct{}    `cbor:",toarray"`
+	Author   aweigh.Hash // whose room it takes: see CheckedMutation.Principal
 	Bytes    int64
 	Decision aweigh.Hash // zero if it is none
 	Outside  bool        // no anchor proposed it

@@ -93,7 +93,7 @@ func NewMotionProof(a Ancestry, s *State, mo *Motion, origin *Block, final Final
 	if err != nil || c.Txn == nil {
 		return p, err
 	}
-	all, ok := mo.effects(c.Txn)
+	all, ok := mo.Effects(c.Txn)
 	if !ok {
 		return p, nil
 	}
@@ -134,9 +134,9 @@ func (m *Motion) Txn() (*Txn, error) {
 	return c.Txn, err
 }
 
-// effects returns the puts and deletions of the branch that was chosen. It returns false if there are nested
-// transactions, because the branches that those took are not recorded.
-func (m *Motion) effects(t *Txn) (all []Effect, ok bool) {
+// Effects returns the puts and deletions of the branch that was chosen, with what they found. It returns false if there
+// are nested transactions, because the branches that those took are not recorded.
+func (m *Motion) Effects(t *Txn) (all []Effect, ok bool) {
 	ops := t.Success
 	if !m.Success {
 		ops = t.Failure
@@ -214,7 +214,7 @@ func (p *MotionProof) report(network aweigh.NetworkID, mo *Motion, m *Mutation, 
 	}
 	if c.Txn != nil {
 		r.Txn = *c.Txn
-		r.Effects, effective = mo.effects(c.Txn)
+		r.Effects, effective = mo.Effects(c.Txn)
 	}
 	return r, effective, nil
 }

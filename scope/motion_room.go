@@ -8,8 +8,9 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Bounds on motions, of one scope. Authors that the scope knows are its anchors, their nodes, and the approvers that
-// its policy names; all others are strangers, which share their bounds, since keys cost nothing.
+// Bounds on motions, of one scope. Authors that the scope knows are its anchors, their nodes, and the approvers and
+// authors that its policy lists by their keys; all others are strangers, which share their bounds, since keys cost
+// nothing. A motion under grants is that of the author that signed the first of them.
 const (
 	motionsOpen        = 1000
 	motionsOfOne       = 250      // open ones of one known author, and of all strangers together
@@ -22,7 +23,8 @@ const (
 // gaveWay is the reason of the ending of a motion that was closed to make room.
 const gaveWay = "it gave way to others, as there was no room for more open motions; propose it again"
 
-// admitted reports whether an author is an anchor, an anchor's node, or an approver that the policy names.
+// admitted reports whether an author is an anchor, an anchor's node, or one whose key the policy lists, to approve or
+// to change something.
 func (x *execution) admitted(author aweigh.Hash) bool {
 	if x.proposers == nil {
 		x.proposers = make(map[aweigh.Hash]bool)
@@ -32,6 +34,11 @@ func (x *execution) admitted(author aweigh.Hash) bool {
 		for i := range x.policy.Approvals {
 			for _, a := range x.policy.Approvals[i].Approvers {
 				x.proposers[a.Key.ID()] = true
+			}
+		}
+		for i := range x.policy.Authors {
+			if a := &x.policy.Authors[i]; a.Who == OneKey && !a.reads() {
+				x.proposers[x.epoch.keys[i]] = true
 			}
 		}
 	}
@@ -129,7 +136,7 @@ func (x *execution) giveWay(open []openLine, of *docketed) (i int, failure, err 
 			young = x.block.Header.Time.Sub(rec.Motion.Opened) < b.StrangerMotionStay
 		}
 		if young {
-			return -1, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node",
+			return -1, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node, or by a key that the policy lists",
 				strangers.motions, strangers.bytes, b.MotionsOfOne, b.MotionBytesOne), nil
 		}
 		return first, nil, nil

@@ -21,7 +21,7 @@ import (
 // countedMotion is an open motion on keys, by its own record.
 type countedMotion struct {
 	id               votes.MotionID
-	author           aweigh.Hash
+	by, author       aweigh.Hash // that signed it; and that signed the first grant, if there are grants
 	opened, deadline aweigh.Instant
 	bytes            int64
 	due              bool
@@ -49,8 +49,15 @@ func (o *roomOracle) recount() (open []countedMotion) {
 			o.t.Fatalf("a mutation: %v", err)
 		}
 		c := countedMotion{
-			id: votes.MotionID(k[len(prefix):]), author: m.Author, opened: rec.Motion.Opened, deadline: rec.Motion.Deadline,
+			id: votes.MotionID(k[len(prefix):]), by: m.Author, author: m.Author, opened: rec.Motion.Opened, deadline: rec.Motion.Deadline,
 			bytes: int64(len((&motionRecord{Motion: rec.Motion}).encode())), due: rec.Due > 0,
+		}
+		if len(m.Grants) > 0 {
+			var g Grant
+			if err := canon.Decode(m.Grants[0], &g); err != nil {
+				o.t.Fatalf("a grant: %v", err)
+			}
+			c.author = g.By.ID()
 		}
 		if m.Class != Govern {
 			d.Bytes += c.bytes
@@ -179,23 +186,29 @@ func (o *roomOracle) takes(open []countedMotion, m countedMotion, now aweigh.Ins
 	}
 }
 
-// TestRoomOfMotionsIsRecounted draws worlds in which strangers, anchors and an approver open motions, vote on them
-// and withdraw them while time passes. After each block all records are counted again and compared with the docket,
-// and the motions that find room and those that give way are the ones that decision 0041 determines.
+// TestRoomOfMotionsIsRecounted draws worlds in which strangers, anchors, an approver, a listed author and a holder of
+// its grant open motions, vote on them and withdraw them while time passes. After each block all records are counted
+// again and compared with the docket, and the motions that find room and those that give way are the ones that decision
+// 0041 determines.
 func TestRoomOfMotionsIsRecounted(t *testing.T) {
 	testshort.Skip(t)
 	refused, gave := 0, 0
 	many := checkSlow(t, func(t *rapid.T) {
-		approver := testKey(t, 50)
+		approver, listed, holder := testKey(t, 50), testKey(t, 51), testKey(t, 52)
 		w := newAssembly(t, 4, func(p *Policy) {
+			p.Authors = []Author{{Name: "all", Who: Anyone}, {Name: "listed", Who: OneKey, Key: listed.Public()}}
 			p.Approvals[0].Window = time.Hour
 			p.Approvals[0].Approvers = []Approver{{Name: "judith", Key: approver.Public(), Share: 1}}
 		})
 		w.skip = true
 		o := &roomOracle{w, t, make(map[aweigh.Hash]bool)}
-		authors := []votes.PrivateKey{testKey(t, 60), testKey(t, 61), approver, w.keys[0], w.keys[1]}
-		for _, k := range authors[2:] {
+		authors := []votes.PrivateKey{testKey(t, 60), testKey(t, 61), approver, w.keys[0], w.keys[1], listed, holder}
+		for _, k := range authors[2:6] {
 			o.known[k.Public().ID()] = true
+		}
+		grant, err := SignGrant(listed, Grant{Scope: w.g.Hash(), To: holder.Public(), Name: "ci", NotAfter: w.now.Add(1000 * time.Hour)})
+		if err != nil {
+			t.Fatalf("granting: %v", err)
 		}
 		number := 0
 		open := func(by votes.PrivateKey, count, size int) {
@@ -205,7 +218,11 @@ func TestRoomOfMotionsIsRecounted(t *testing.T) {
 			var muts []Mutation
 			for range count {
 				number++
-				muts = append(muts, w.put(fmt.Sprintf("/secrets/%06d", number), strings.Repeat("x", size)))
+				m := w.put(fmt.Sprintf("/secrets/%06d", number), strings.Repeat("x", size))
+				if by.Public().ID() == holder.Public().ID() {
+					m.Grants = [][]byte{grant.Encode()}
+				}
+				muts = append(muts, m)
 			}
 			before := o.recount()
 			for n := 0; n < lapsedAtOnce && len(before) > 0; n++ {
@@ -213,13 +230,17 @@ func TestRoomOfMotionsIsRecounted(t *testing.T) {
 					before = slices.Delete(before, i, i+1)
 				}
 			}
+			payer := by.Public().ID()
+			if payer == holder.Public().ID() {
+				payer = listed.Public().ID()
+			}
 			res := w.execute(w.block(w.sign(muts...)))
 			after := o.recount()
 			o.bounded(after)
 			var way []votes.MotionID
 			for _, out := range res.Outcomes {
 				m := countedMotion{
-					id: out.Mutation, author: by.Public().ID(), opened: w.now, deadline: w.now.Add(time.Hour),
+					id: out.Mutation, author: payer, opened: w.now, deadline: w.now.Add(time.Hour),
 					bytes: int64(size),
 				}
 				if rec, ok, err := w.state.motion(out.Mutation); err != nil {
@@ -273,7 +294,7 @@ func TestRoomOfMotionsIsRecounted(t *testing.T) {
 					m := all[rapid.IntRange(0, len(all)-1).Draw(t, "withdrawn")]
 					o.ready()
 					for _, k := range authors {
-						if w.author = k; k.Public().ID() == m.author {
+						if w.author = k; k.Public().ID() == m.by {
 							w.step(w.mutation(Withdraw, Withdrawal{Motion: m.id}))
 						}
 					}

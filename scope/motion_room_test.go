@@ -10,8 +10,9 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// flood opens so many motions of an author, in blocks, and returns what became of each mutation.
-func (w *assembly) flood(author votes.PrivateKey, name string, count int) (out []Outcome) {
+// flood opens so many motions of an author, in blocks, and returns what became of each mutation. The author may act
+// under grants.
+func (w *assembly) flood(author votes.PrivateKey, name string, count int, grants ...[]byte) (out []Outcome) {
 	w.t.Helper()
 	before := w.author
 	defer func() { w.author = before }()
@@ -19,7 +20,9 @@ func (w *assembly) flood(author votes.PrivateKey, name string, count int) (out [
 	for i := 0; i < count; i += 25 {
 		var muts []Mutation
 		for k := i; k < min(i+25, count); k++ {
-			muts = append(muts, w.put(fmt.Sprintf("/secrets/%s/%d", name, k), "1"))
+			m := w.put(fmt.Sprintf("/secrets/%s/%d", name, k), "1")
+			m.Grants = grants
+			muts = append(muts, m)
 		}
 		out = append(out, w.step(muts...).Outcomes...)
 	}
@@ -59,6 +62,50 @@ func TestStrangersFillTheirOwnRoomAlone(t *testing.T) {
 	}
 	if d := w.state.Head().Docket; d.Open != 1000 {
 		t.Errorf("docket %+v", d)
+	}
+}
+
+// TestListedAuthorsHaveRoomOfTheirOwn: each author that the policy lists by its key has a room for itself, whatever
+// authors do that it does not list, and the holders of its grants share that room.
+func TestListedAuthorsHaveRoomOfTheirOwn(t *testing.T) {
+	testshort.Skip(t)
+	ann, bob, reader := testKey(t, 70), testKey(t, 71), testKey(t, 72)
+	w := newAssembly(t, 4, func(p *Policy) {
+		p.Approvals[0].Window = 24 * time.Hour
+		p.Authors = []Author{
+			{Name: "all", Who: Anyone},
+			{Name: "ann", Who: OneKey, Key: ann.Public(), Prefixes: [][]byte{[]byte("/secrets/ann")}},
+			{Name: "bob", Who: OneKey, Key: bob.Public()},
+			{Name: "reader", Who: OneKey, Key: reader.Public(), Verbs: []string{VerbRead}},
+		}
+	})
+	w.skip = true
+	granted := func(by, to votes.PrivateKey) []byte {
+		g, err := SignGrant(by, Grant{Scope: w.g.Hash(), To: to.Public(), Name: "ci", NotAfter: w.now.Add(24 * time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Encode()
+	}
+	for i, c := range []struct {
+		by         votes.PrivateKey
+		grants     [][]byte
+		asks, want int
+	}{
+		{testKey(t, 60), nil, 250, 250},
+		{testKey(t, 61), nil, 25, 0},
+		{reader, nil, 25, 0}, // reading changes nothing: it is no author
+		{ann, nil, 275, 250},
+		{bob, nil, 200, 200},
+		{testKey(t, 80), [][]byte{granted(bob, testKey(t, 80))}, 50, 50},
+		{testKey(t, 81), [][]byte{granted(bob, testKey(t, 81))}, 25, 0},
+		{ann, [][]byte{granted(bob, ann)}, 25, 0},                                  // in bob's room
+		{testKey(t, 82), [][]byte{granted(testKey(t, 62), testKey(t, 82))}, 25, 0}, // a stranger's
+		{w.keys[0], nil, 100, 100},
+	} {
+		if n := pending(w.flood(c.by, fmt.Sprint("ann", i), c.asks, c.grants...)); n != c.want {
+			t.Errorf("author %d opened %d of %d motions, want %d", i, n, c.asks, c.want)
+		}
 	}
 }
 

@@ -10,6 +10,14 @@ func word(what string, n, first uint8, names ...string) string {
 	return fmt.Sprintf("%s(%d)", what, n)
 }
 
+// counted is a number of things.
+func counted[N int | int64 | uint32](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // String is the target in lower case.
 func (t Target) String() string {
 	return word("target", uint8(t), 1, "version", "create revision", "mod revision", "value", "lease")

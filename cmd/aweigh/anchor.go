@@ -12,7 +12,6 @@ import (
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/scope"
@@ -85,24 +84,17 @@ func (a *app) anchorApply() *cobra.Command {
 		if req.Once, err = once(); err != nil {
 			return err
 		}
-		g, err := s.Client.Apply(ctx, req)
+		asked, err := s.Client.Application(ctx, who.Id, *name)
 		if err != nil {
 			return err
 		}
-		if g.Proposal != nil { // the node made it, with its own key
-			d, err := decisionOf(g.Proposal)
-			if err != nil {
-				return err
-			}
-			_, shown, err := wysiwys.Decision(canon.Encode(d), nil)
-			if err != nil {
-				return err
-			}
-			if s.Format == show.Table {
-				if err := (show.Printer{Out: s.told, Format: show.Table}).ToSign("the application, which "+nodeOf(g.Header)+" signed", shown.Text); err != nil {
-					return err
-				}
-			}
+		req.Application = asked.Proposal.GetDecision()
+		if err := s.mayApply(asked, who.Id, *name); err != nil {
+			return err
+		}
+		g, err := s.Client.Apply(ctx, req)
+		if err != nil {
+			return err
 		}
 		at := show.Line(who.Name) + ", and then at other anchors"
 		if g.Proposal.GetSponsored() {
@@ -110,6 +102,21 @@ func (a *app) anchorApply() *cobra.Command {
 		}
 		return s.Printer.Governed(g, r, fmt.Sprintf("next: at %s:  aweigh anchor admit %s%s", at, show.Word(g.Proposal.GetName()), s.flagIn()))
 	})
+}
+
+// mayApply shows an application in full, on standard error, before the node signs it.
+func (s *session) mayApply(asked *aweighv1.GovernResponse, sponsor []byte, name string) error {
+	d, shown, err := wysiwys.Decision(asked.Proposal.GetDecision(), nil)
+	if err != nil {
+		return err
+	}
+	if d.Kind != scope.Admit || !bytes.Equal(d.Sponsor[:], sponsor) || name != "" && d.Anchor.Name != name {
+		return fmt.Errorf("%w: the node would sign another application than was asked for", wysiwys.ErrHidden)
+	}
+	if s.Format != show.Table {
+		return nil
+	}
+	return show.Printer{Out: s.told, Format: show.Table}.ToSign("the application, which "+nodeOf(asked.Header)+" signs", shown.Text)
 }
 
 func (a *app) anchorAdmit() *cobra.Command {

@@ -132,6 +132,8 @@ func (a *app) restore() *cobra.Command {
 			"\"aweigh status\" print, or by the identity that is in the directory already. Its store is\n" +
 			"checked against the network's final blocks: every roster, block and record. Keys that are in\n" +
 			"the directory already are kept, and so are settings. A restore that is interrupted leaves nothing.\n\n" +
+			"Old keys of anchors can sign another history. --trusted refuses it, by a roster that you\n" +
+			"know; without one, --from any takes no genesis older than --trusting-period.\n\n" +
 			"An anchor that starts from a backup asks the others before it signs. If it signed\n" +
 			"anything after the backup was made it stays silent in this epoch, and \"aweigh\n" +
 			"status\" and its log report that. Never run it beside the node that was backed up.",
@@ -141,17 +143,25 @@ func (a *app) restore() *cobra.Command {
 	dir := c.Flags().String("data-dir", stateDir("node"), "the directory to make")
 	observer := c.Flags().Bool("as-observer", false, "leave the keys out, and make a new identity and settings with free ports: the node does\nnot vote, and may run beside the original")
 	signer := c.Flags().String("from", "", "peer ID or key of the node whose backup it must be; \"any\" takes that of an unknown node")
+	a.trustingFlags(c)
+	c.Flags().Lookup("trusting-period").Usage = "with --from any, how old the genesis may be where no roster is --trusted; 0: any age"
 	output := outputFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := formatOf(*output, false)
 		if err != nil {
 			return err
 		}
-		r, err := backup.Restorer{
-			To: home.Dir(*dir), Observer: *observer, Signer: *signer, Copied: a.copied(), Checked: a.audited(),
-		}.Restore(cmd.Context(), args[0])
+		_, pinned, err := a.trusts.pin()
+		if err != nil {
+			return err
+		}
+		k := backup.Restorer{To: home.Dir(*dir), Observer: *observer, Signer: *signer, Copied: a.copied(), Checked: a.audited()}
+		if pinned || *signer == backup.Anyone { // else the node that signed the backup verified the history itself
+			k.Trusts = a.trusts.check
+		}
+		r, err := k.Restore(cmd.Context(), args[0])
 		if errors.Is(err, context.Canceled) {
-			return fmt.Errorf("interrupted: nothing was restored, and nothing is left in %s", show.Text(*dir))
+			return fmt.Errorf("%w: nothing was restored, and nothing is left in %s", errSignal, show.Text(*dir))
 		}
 		if err != nil {
 			return err

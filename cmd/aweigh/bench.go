@@ -51,7 +51,7 @@ func (a *app) bench() *cobra.Command {
 			cfg.Seed = rand.Uint64()
 		}
 		r, err := bench.Run(ctx, cfg, func(p bench.Progress) {
-			fmt.Fprintf(a.err, "%4.0fs  %8d/s  %d errors or undecided\n", p.At.Seconds(), p.Done, p.Errors)
+			fmt.Fprintf(a.err, "%4.0fs  %8d/s  %s\n", p.At.Seconds(), p.Done, show.Count(p.Errors, "undecided or failed request"))
 		})
 		if errors.Is(err, bench.ErrConfig) {
 			return fmt.Errorf("%w: %w", errUsage, err)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime"
@@ -19,11 +20,17 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/audit"
+	"github.com/aweigh/aweigh/internal/authn"
+	"github.com/aweigh/aweigh/internal/authn/device"
+	"github.com/aweigh/aweigh/internal/authn/oidc"
 	"github.com/aweigh/aweigh/internal/backup"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/internal/token"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/trust"
 	"github.com/spf13/cobra"
 )
 
@@ -43,11 +50,45 @@ func TestMessagesNameNoPackages(t *testing.T) {
 		{errors.Join(errors.New("store: a: write: no room"), errors.New("a: a: write: no room")), "a: write: no room"},
 		{fmt.Errorf("%w: write it: %w", store.ErrNoRoom, syscall.ENOSPC), "no room on the disk: make room, 200 MiB at least, and start again: write it: no space left on device"},
 		{fmt.Errorf("write it: %w", syscall.ENOSPC), "write it: no space left on device; make room on the disk, 200 MiB at least, and start again"},
+		{fmt.Errorf("%w: line 3", audit.ErrLine), "not a line of a trail: line 3"},
+		{fmt.Errorf("x.token: %w", token.ErrToken), "x.token: not a token"},
+		{device.ErrNone, "not logged in, or the session ended: log in"},
+		{fmt.Errorf("device: %w", oidc.ErrIssuer), "invalid settings of an issuer"},
+		{fmt.Errorf("%w: %w", errUsage, authn.ErrIdentity), "not an identity"},
+		{fmt.Errorf("daemon: %w", errors.New("requestlog: x is not a regular file")), "x is not a regular file"},
+		{fmt.Errorf("%w: %w", errUsage, trust.ErrParams), "bad parameters"},
 		{&client.Gone{Next: 7, Cause: client.ErrUnreachable}, "the node went away; continue with --rev 7"},
 	} {
 		if got := message(c.err); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
+	}
+}
+
+// TestMessagesKnowAllPackages: the command line leaves out the name of each package that begins its errors with it.
+func TestMessagesKnowAllPackages(t *testing.T) {
+	begins := regexp.MustCompile(`(?:errors\.New|fmt\.Errorf)\("([a-z0-9]+): `)
+	seen := make(map[string]bool)
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{".git", ".ci", "test", "scripts", "testdata", "node_modules"}, d.Name()):
+			return fs.SkipDir
+		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range begins.FindAllSubmatch(text, -1) {
+			name := string(m[1])
+			if seen[name] = true; name == filepath.Base(filepath.Dir(path)) && message(errors.New(name+": x")) != "x" {
+				t.Errorf("%s: messages begin with %q", path, name)
+			}
+		}
+		return err
+	})
+	if err != nil || !seen["scope"] || !seen["audit"] {
+		t.Errorf("%v; packages: %v", err, seen)
 	}
 }
 

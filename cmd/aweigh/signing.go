@@ -236,18 +236,18 @@ func (s *session) closed(ctx context.Context, text string, absent error) error {
 
 // mayVote shows a motion on which an anchor is to vote, in full, on standard error.
 func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string) error {
-	if id := scope.ID(m.Mutation); !bytes.Equal(id[:], m.Id) {
-		return fmt.Errorf("%w: the node sent motion %s for %x", wysiwys.ErrHidden, id.Short(), m.Id[:4])
+	mo, err := show.Opening(m)
+	if err != nil {
+		return err
 	}
 	d := show.DecisionOf(m)
 	var known *scope.Policy
 	if d != nil { // its policy is shown as a difference
-		var err error
 		if known, err = s.policyOver(ctx, m); err != nil {
 			return fmt.Errorf("%w: the policy in force in %s is not known: %w", errContrary, scopeCalled(m.ScopePrefix), err)
 		}
 	}
-	_, shown, err := wysiwys.Mutation(m.Mutation, known)
+	shown, err := wysiwys.Motion(mo, known)
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,8 @@ func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string
 	if s.Format != show.Table {
 		return nil
 	}
-	return show.Printer{Out: s.told, Format: show.Table}.ToSign(fmt.Sprintf("motion %x of %s, on which is signed: %s", m.Id[:4], scopeCalled(m.ScopePrefix), strings.ToLower(choice)), shown.Text)
+	what := fmt.Sprintf("motion %x of %s, on which is signed: %s", m.Id[:4], scopeCalled(m.ScopePrefix), strings.ToLower(choice))
+	return show.Printer{Out: s.told, Format: show.Table}.ToVote(what, mo, shown)
 }
 
 // fate is the error that a decision ended with, nil if it is open, carried or in effect.

@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/vary"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/quorum"
@@ -28,21 +31,68 @@ func TestNewerDecisionsAreNotSigned(t *testing.T) {
 	more := append(append([]byte{limits[0] + 1}, limits[1:]...), 7) // one more field
 	newer := func(raw []byte) []byte { return bytes.Replace(raw, limits, more, 1) }
 	m := vary.Mutation(scope.Govern, d)
+	put := vary.Mutation(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/k")}}})
+	other := vary.Mutation(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte("/k")}}})
+	opened := vary.Motion()
+	opened.Mutation, opened.Basis = put.Encode(), []scope.Found{{}}
+	vote := func(change func(m *aweighv1.Motion)) error {
+		id := opened.ID()
+		of := &aweighv1.Motion{Id: id[:], Mutation: opened.Mutation, Opening: canon.Encode(opened)}
+		change(of)
+		return (&session{Printer: show.Printer{Format: show.JSON}}).mayVote(t.Context(), of, "approve")
+	}
+	if err := vote(func(*aweighv1.Motion) {}); err != nil {
+		t.Fatal(err)
+	}
 	for name, do := range map[string]func() error{
 		"a decision": func() error { _, err := decisionOf(&aweighv1.Proposal{Id: id[:], Decision: newer(raw)}); return err },
 		"another decision": func() error {
 			_, err := decisionOf(&aweighv1.Proposal{Id: make([]byte, 32), Decision: raw})
 			return err
 		},
-		"the policy in force":    func() error { _, err := inForce(&aweighv1.TrustResponse{Policy: newer(canon.Encode(p))}); return err },
-		"a mutation of a motion": func() error { _, _, err := wysiwys.Mutation(newer(m.Encode()), nil); return err },
-		"another motion": func() error {
-			return new(session).mayVote(t.Context(), &aweighv1.Motion{Id: make([]byte, 32), Mutation: m.Encode()}, "approve")
+		"the policy in force":          func() error { _, err := inForce(&aweighv1.TrustResponse{Policy: newer(canon.Encode(p))}); return err },
+		"a mutation of a motion":       func() error { _, _, err := wysiwys.Mutation(newer(m.Encode()), nil); return err },
+		"another motion":               func() error { return vote(func(m *aweighv1.Motion) { m.Id = make([]byte, 32) }) },
+		"a motion without its opening": func() error { return vote(func(m *aweighv1.Motion) { m.Opening = nil }) },
+		"another mutation":             func() error { return vote(func(m *aweighv1.Motion) { m.Mutation = other.Encode() }) },
+		"an opening of a newer version": func() error {
+			return vote(func(m *aweighv1.Motion) { m.Opening = append([]byte{m.Opening[0] + 1}, append(m.Opening[1:], 7)...) })
 		},
 	} {
 		err := do()
 		if !errors.Is(err, wysiwys.ErrHidden) || exitCode(err, true) != exitHidden {
 			t.Errorf("%s: %v, exit code %d", name, err, exitCode(err, true))
+		}
+	}
+}
+
+// TestApplicationsAreThoseThatWereAskedFor: what a node would sign to become an anchor is shown in full, and is refused
+// if it is not what the user asked for.
+func TestApplicationsAreThoseThatWereAskedFor(t *testing.T) {
+	sponsor := aweigh.Sum([]byte("sponsor"))
+	d := scope.Application(vary.Key(5).Public(), "vaasa", "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", sponsor)
+	other := aweigh.Sum([]byte("other"))
+	for name, x := range map[string]struct {
+		raw     []byte
+		sponsor aweigh.Hash
+		name    string
+		good    bool
+	}{
+		"as asked":        {canon.Encode(d), sponsor, "vaasa", true},
+		"the node's name": {canon.Encode(d), sponsor, "", true},
+		"another sponsor": {canon.Encode(d), other, "vaasa", false},
+		"another name":    {canon.Encode(d), sponsor, "turku", false},
+		"an eviction":     {canon.Encode(scope.Decision{Kind: scope.Evict, Subject: other}), sponsor, "", false},
+		"newer":           {append(canon.Encode(d), 7), sponsor, "vaasa", false},
+	} {
+		var out bytes.Buffer
+		s := &session{told: &out, Printer: show.Printer{Format: show.Table}}
+		err := s.mayApply(&aweighv1.GovernResponse{Proposal: &aweighv1.Proposal{Decision: x.raw}}, x.sponsor[:], x.name)
+		if (err == nil) != x.good || err != nil && !errors.Is(err, wysiwys.ErrHidden) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if strings.Contains(out.String(), "name: vaasa") != x.good {
+			t.Errorf("%s: shown is %q", name, out.String())
 		}
 	}
 }

@@ -56,8 +56,8 @@ func (a *app) explore(c *cobra.Command, cfg sweep.ExploreConfig, save string) er
 	told, began := a.meter(c), time.Now()
 	cfg.Told = func(worlds, states, failures int) {
 		told.tell(func() string {
-			return fmt.Sprintf("%s worlds  %.1f per second  %s states  %d failures",
-				show.Grouped(uint64(worlds)), float64(worlds)/time.Since(began).Seconds(), show.Grouped(uint64(states)), failures)
+			return fmt.Sprintf("%s worlds  %.1f per second  %s states  %s",
+				show.Grouped(uint64(worlds)), float64(worlds)/time.Since(began).Seconds(), show.Grouped(uint64(states)), show.Count(failures, "failure"))
 		})
 	}
 	r, err := sweep.Explore(c.Context(), cfg)
@@ -68,15 +68,15 @@ func (a *app) explore(c *cobra.Command, cfg sweep.ExploreConfig, save string) er
 	for _, f := range r.Failures {
 		fmt.Fprintf(a.out, "# world %d: %s\n%s\n", f.World, f.Text, f.Scenario.Encode())
 	}
-	fmt.Fprintf(a.out, "%s worlds came to %s states of consensus; %d failures\n",
-		show.Grouped(uint64(r.Worlds)), show.Grouped(uint64(r.States)), len(r.Failures))
+	fmt.Fprintf(a.out, "%s worlds came to %s states of consensus; %s\n",
+		show.Grouped(uint64(r.Worlds)), show.Grouped(uint64(r.States)), show.Count(len(r.Failures), "failure"))
 	if save != "" && len(r.Failures) == 0 {
 		if err := writeSchedules(save, r.Corpus); err != nil {
 			return err
 		}
 	}
 	if len(r.Failures) > 0 {
-		return fmt.Errorf("%d of %d worlds failed", len(r.Failures), r.Worlds)
+		return fmt.Errorf("%d of %s failed", len(r.Failures), show.Count(r.Worlds, "world"))
 	}
 	return err
 }

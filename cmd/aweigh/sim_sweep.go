@@ -73,8 +73,8 @@ func (a *app) sweep(c *cobra.Command, cfg sweep.Config, ch *changes, format show
 			_ = show.Printer{Out: told.stay()}.Failure(*p.Failure, replay(p.Failure.Seed))
 		}
 		told.tell(func() string {
-			return fmt.Sprintf("%s of %s worlds  %.1f per second  %d failures",
-				show.Grouped(p.Done), show.Grouped(p.Of), float64(p.Done)/time.Since(began).Seconds(), p.Failures)
+			return fmt.Sprintf("%s of %s worlds  %.1f per second  %s",
+				show.Grouped(p.Done), show.Grouped(p.Of), float64(p.Done)/time.Since(began).Seconds(), show.Count(p.Failures, "failure"))
 		})
 	}
 	if os.Getenv("GOGC") == "" { // worlds are small and short-lived: a seventh of the time goes to their garbage
@@ -91,7 +91,7 @@ func (a *app) sweep(c *cobra.Command, cfg sweep.Config, ch *changes, format show
 	}
 	switch missing := r.Missing(); {
 	case len(r.Failures) > 0:
-		return fmt.Errorf("%d of %d worlds failed", len(r.Failures), r.Worlds)
+		return fmt.Errorf("%d of %s failed", len(r.Failures), show.Count(r.Worlds, "world"))
 	case err != nil:
 		err := fmt.Errorf("stopped after %d of %d worlds; to go on, add --from %d --seeds %d", r.Worlds, r.Seeds, r.Next, r.From+r.Seeds-r.Next)
 		if c.Context().Err() != nil {

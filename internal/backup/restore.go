@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -28,6 +30,8 @@ type Restorer struct {
 	Signer   string   // peer ID or key of the node that the backup must be of; Anyone: any node
 	Copied   Progress // of files
 	Checked  func(node.AuditProgress)
+	// Trusts is asked whether to begin with the root scope's chain of rosters that the store holds; nil: with any.
+	Trusts func(g scope.Genesis, chain []scope.Handover) error
 }
 
 // Anyone as a Signer takes a backup of any node: its content is checked against its
@@ -44,7 +48,7 @@ type Restored struct {
 // settings that are there stay. The files are checked on the way, and the store
 // is audited before it gets its name. If ctx ends, nothing is left. Errors wrap
 // ErrThere, ErrBroken, ErrKeys, ErrSigner, node.ErrForged, node.ErrUnvouched, or are
-// that of ctx. An observer gets settings with which it runs beside the original.
+// that of Trusts or of ctx. An observer gets settings with which it runs beside the original.
 func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err error) {
 	to, m := k.To, &r.Manifest
 	if *m, err = readManifest(from); err != nil {
@@ -266,6 +270,15 @@ func (k Restorer) audit(ctx context.Context, dir, genesis string, m *Manifest) (
 	})
 	if err != nil {
 		return nil, err
+	}
+	if k.Trusts != nil {
+		chain, err := machine.History{Reader: s, Scope: g.Hash()}.Handovers(0, math.MaxInt)
+		if err != nil {
+			return nil, err
+		}
+		if err := k.Trusts(g, chain); err != nil {
+			return nil, err
+		}
 	}
 	return rep, node.Unhint(s, func(ops []kv.Op) error { return s.Commit(ops, true) })
 }

@@ -67,6 +67,7 @@ type exam struct {
 	pid      int               // the process that holds the store; 0 if none is known
 	api      string            // where the node's API answers
 	status   *aweighv1.StatusResponse
+	scopes   func(context.Context) []*aweighv1.Scope // asks the node for those that it knows
 }
 
 // Examine makes every check, in a fixed order. It takes a few seconds; what does not answer is waited for within
@@ -76,6 +77,7 @@ func Examine(ctx context.Context, s Subject) []Finding {
 		s.Dir = home.Dir(abs)
 	}
 	e := &exam{Subject: s, ctx: ctx}
+	e.scopes = e.askScopes
 	e.checkSettings()
 	if !e.there() {
 		e.checkLimits()

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -229,29 +230,49 @@ func TestExaminationLeavesNothing(t *testing.T) {
 }
 
 func TestHealthInWords(t *testing.T) {
+	scopes := make(map[*aweighv1.StatusResponse][]*aweighv1.Scope)
 	anchors := []*aweighv1.Anchor{{Id: []byte{1}, Name: "oslo", Weight: 1, Reachable: true}, {Id: []byte{2}, Name: "riga", Weight: 1}}
+	below := func(mode string, left int64) *aweighv1.StatusResponse {
+		s := &aweighv1.StatusResponse{LostScopes: [][]byte{[]byte("/a/")}}
+		scopes[s] = []*aweighv1.Scope{
+			{Mode: "bft"}, {Prefix: []byte("/b/"), Mode: "crash", FailuresLeft: -1}, // there it lost nothing
+			{Prefix: []byte("/a/"), Mode: mode, FailuresLeft: left, LostState: true},
+		}
+		return s
+	}
 	for name, c := range map[string]struct {
 		status      *aweighv1.StatusResponse
 		check, text string
 		verdict     Verdict
 	}{
-		"no quorum":    {&aweighv1.StatusResponse{FailuresLeft: -1, Anchors: anchors}, "quorum", "NO QUORUM", Fail},
-		"one missing":  {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "no more may fail", Warn},
-		"alone":        {&aweighv1.StatusResponse{Anchors: anchors}, "peers", "no connection", Fail},
-		"other":        {&aweighv1.StatusResponse{Version: "x"}, "version", "x", Warn},
-		"lost below":   {&aweighv1.StatusResponse{LostScopes: [][]byte{[]byte("/a/")}}, "standing", "in 1 scope, and signs nothing there", Fail},
-		"lost state":   {&aweighv1.StatusResponse{LostState: true}, "standing", "signs nothing more", Fail},
-		"lost for all": {&aweighv1.StatusResponse{LostState: true, FailuresLeft: -1}, "standing", "signs nothing more", Fail},
-		"at fault":     {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{1}}}, "standing", "conflicting", Fail},
-		"fault beside": {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{2}}}, "standing", "1 other", Warn},
-		"idle":         {&aweighv1.StatusResponse{Header: &aweighv1.Header{Height: 7}}, "height", "7, idle", OK},
+		"no quorum":                 {&aweighv1.StatusResponse{FailuresLeft: -1, Anchors: anchors}, "quorum", "NO QUORUM", Fail},
+		"one missing":               {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "no more may fail", Warn},
+		"alone":                     {&aweighv1.StatusResponse{Anchors: anchors}, "peers", "no connection", Fail},
+		"other":                     {&aweighv1.StatusResponse{Version: "x"}, "version", "x", Warn},
+		"lost below":                {below("bft", 1), "standing", "in 1 scope, and signs nothing there", Fail},
+		"lost below for all":        {below("bft", -1), "standing", "in 1 scope, and signs nothing there", Fail},
+		"lost below, crash":         {below("crash", 1), "standing", "in 1 scope, and signs nothing there", Fail},
+		"lost below for all, crash": {below("crash", -1), "standing", "in 1 scope, and signs nothing there", Fail},
+		"lost state, crash":         {&aweighv1.StatusResponse{LostState: true, Mode: "crash"}, "standing", "signs nothing more", Fail},
+		"lost for all, crash":       {&aweighv1.StatusResponse{LostState: true, Mode: "crash", FailuresLeft: -1}, "standing", "signs nothing more", Fail},
+		"lost state":                {&aweighv1.StatusResponse{LostState: true}, "standing", "signs nothing more", Fail},
+		"lost for all":              {&aweighv1.StatusResponse{LostState: true, FailuresLeft: -1}, "standing", "signs nothing more", Fail},
+		"at fault":                  {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{1}}}, "standing", "conflicting", Fail},
+		"fault beside":              {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{2}}}, "standing", "1 other", Warn},
+		"idle":                      {&aweighv1.StatusResponse{Header: &aweighv1.Header{Height: 7}}, "height", "7, idle", OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &exam{ctx: t.Context(), status: c.status}
+			e.scopes = func(context.Context) []*aweighv1.Scope { return scopes[c.status] }
 			e.checkHealth()
 			want(t, e.findings, c.check, c.verdict, c.text)
-			if do := verdict(t, e.findings, "standing").Do; c.status.LostState && strings.Contains(do, "let it run") != (c.status.FailuresLeft >= 0) {
-				t.Errorf("with %d that may fail it says %q", c.status.FailuresLeft, do)
+			if strings.HasPrefix(name, "lost") {
+				crash, stuck := strings.HasSuffix(name, "crash"), strings.Contains(name, "for all")
+				do := verdict(t, e.findings, "standing").Do
+				if strings.Contains(do, "let it run") == (crash || stuck) || strings.Contains(do, "move anchor.key out") != crash ||
+					strings.Contains(do, "bring other anchors back") != stuck {
+					t.Errorf("what to do: %s", do)
+				}
 			}
 			if c.check == "quorum" && !strings.Contains(verdict(t, e.findings, "quorum").Do, "riga") {
 				t.Error("who is missing is not named")

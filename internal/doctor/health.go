@@ -62,22 +62,15 @@ func (e *exam) checkStanding() {
 	}
 	switch {
 	case s.LostState:
-		epoch := s.Header.GetEpoch() + 1
-		do := fmt.Sprintf("let it run: it follows and serves, and signs again with epoch %d; find out how it lost its record; %s", epoch, backups)
-		if s.FailuresLeft < 0 {
-			do = "epochs end by blocks, and the others are no quorum without this anchor: start the node from its newest " +
-				"directory if there is one, or bring other anchors back; " + backups
-		}
-		if s.Mode == quorum.Crash.String() { // no anchor may lie there, not even by accident
-			do = fmt.Sprintf("stop it, move anchor.key out of its directory, and start it as an observer; put the key back when epoch %d has begun; %s", epoch, backups)
-		}
-		e.fail("standing", fmt.Sprintf("this anchor's record is older than ballots that it signed: it signs nothing more in epoch %d", s.Header.GetEpoch()), do)
+		do := regain(s.Mode == quorum.Crash.String(), s.FailuresLeft < 0, fmt.Sprintf("epoch %d", s.Header.GetEpoch()+1))
+		e.fail("standing", fmt.Sprintf("this anchor's record is older than ballots that it signed: it signs nothing more in epoch %d", s.Header.GetEpoch()),
+			do+"; "+backups)
 	case len(s.LostScopes) > 0:
-		p := show.Word(show.Key(s.LostScopes[0]))
+		crash, stuck := e.lostBelow()
 		e.fail("standing", fmt.Sprintf("this anchor lost its record of ballots in %s, and signs nothing there in this epoch",
 			show.Count(len(s.LostScopes), "scope")),
-			fmt.Sprintf("let it run; \"aweigh status --scope %s\" says until when, and \"aweigh scope ls\" lists all; find out how it "+
-				"lost its record; %s", p, backups))
+			fmt.Sprintf("%s; \"aweigh status --scope %s\" prints the epoch, and \"aweigh scope ls\" lists all; %s",
+				regain(crash, stuck, "the next epoch there"), show.Word(show.Key(s.LostScopes[0])), backups))
 	case len(s.Anchor) == 0:
 		e.ok("standing", "an observer: it signs no ballots")
 	case len(s.Faulty) > 0:
@@ -87,6 +80,33 @@ func (e *exam) checkStanding() {
 	default:
 		e.ok("standing", "this anchor signs")
 	}
+}
+
+// regain is what to do with an anchor that lost its record, until the next epoch: crash is whether that is in mode
+// crash, and stuck whether the other anchors are no quorum, which the end of an epoch takes.
+func regain(crash, stuck bool, next string) string {
+	const noEnd = "epochs end by blocks, and the others are no quorum without this anchor: "
+	switch {
+	case crash && stuck: // no anchor may lie in mode crash, not even by accident
+		return "stop it, and move anchor.key out of its directory; " + noEnd + "put the key into the newest directory of the " +
+			"node and start it there, or bring other anchors back, and put the key back when " + next + " has begun"
+	case crash:
+		return "stop it, move anchor.key out of its directory, and start it as an observer; put the key back when " + next + " has begun"
+	case stuck:
+		return noEnd + "start the node from its newest directory if there is one, or bring other anchors back"
+	}
+	return "let it run: it follows and serves, and signs again with " + next + "; find out how it lost its record"
+}
+
+// lostBelow reports whether a scope in which the anchor lost its record is of mode crash, and whether the other anchors
+// are no quorum in one.
+func (e *exam) lostBelow() (crash, stuck bool) {
+	for _, s := range e.scopes(e.ctx) {
+		if s.LostState {
+			crash, stuck = crash || s.Mode == quorum.Crash.String(), stuck || s.FailuresLeft < 0
+		}
+	}
+	return crash, stuck
 }
 
 // checkHeight reports whether blocks become final when there is something to write.

@@ -107,6 +107,22 @@ func (e *exam) ask(ctx context.Context, address string) *aweighv1.StatusResponse
 	return status
 }
 
+// askScopes asks the node for the scopes that it knows.
+func (e *exam) askScopes(ctx context.Context) []*aweighv1.Scope {
+	c, err := client.Dial(e.api)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	all, err := c.Scopes(ctx)
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
 // isOurs reports whether a status is of the node of this directory.
 func (e *exam) isOurs(s *aweighv1.StatusResponse) bool {
 	if e.identity == nil {

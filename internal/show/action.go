@@ -35,7 +35,7 @@ func (p Printer) Acted(verb string, key []byte, r *aweighv1.ActResponse) error {
 	case r.Repeated:
 		return p.done(r.Header)
 	case r.Class == "signal":
-		_, err = fmt.Fprintf(p.Out, "OK  %s %s: given to %d watches at this node, and sent on to the other nodes of the scope\n", verb, Key(key), r.Watchers)
+		_, err = fmt.Fprintf(p.Out, "OK  %s %s: given to %s at this node, and sent on to the other nodes of the scope\n", verb, Key(key), Count(r.Watchers, "watch"))
 	case r.Class == "claim":
 		_, err = fmt.Fprintf(p.Out, "OK  %s %s: claimed, final in block %d\n", verb, Key(key), r.Header.GetHeight())
 	default:

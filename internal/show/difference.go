@@ -37,6 +37,9 @@ func difference(before, after []byte) (out []string) {
 func around(lines []string, first, all bool) (out []string) {
 	if n := len(lines) - contextLines; n > 0 && !all {
 		gap := fmt.Sprintf("  … %d lines as they are", n)
+		if n == 1 {
+			gap = "  … 1 line as it is"
+		}
 		if first {
 			return append(marked("  ", lines[:contextLines]), gap)
 		}

@@ -28,7 +28,7 @@ func TestDifferencesAreReadable(t *testing.T) {
 		"empty":      {[]byte("v"), []byte{}, "- v|+ (empty)"},
 		"line break": {[]byte("v"), []byte("v\n"), "  v|+ (ends with a line break)"},
 		"escape":     {nil, []byte("a\x1b[31m\nb"), `+ "a\x1b[31m"|+ b`},
-		"middle":     {numbers(9, -1), numbers(9, 4), "  … 1 lines as they are|  1|  2|  3|- 4|+ new 4|  5|  6|  7|  … 1 lines as they are"},
+		"middle":     {numbers(9, -1), numbers(9, 4), "  … 1 line as it is|  1|  2|  3|- 4|+ new 4|  5|  6|  7|  … 1 line as it is"},
 		"binary":     {nil, []byte{0xff}, "+ (1 byte that are not text, SHA-256 a8100ae6aa1940d0b663bb31cd466142ebbdbd5187131b92d93818987832eb89)"},
 	} {
 		if got := strings.Join(difference(c.before, c.after), "|"); got != c.want {

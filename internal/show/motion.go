@@ -86,7 +86,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 		Effective: m.Effective,
 	}
 	if len(m.Opening) > 0 {
-		if shown, err := openingOf(m, nil); err != nil {
+		if shown, err := openingOf(m); err != nil {
 			out.Hidden = err.Error()
 		} else {
 			out.Opening = &shown.Full
@@ -349,7 +349,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 	if err := p.table(voterRows(m)...); err != nil || len(m.Opening) == 0 {
 		return err
 	}
-	shown, err := openingOf(m, nil)
+	shown, err := openingOf(m)
 	if err != nil {
 		return err
 	}

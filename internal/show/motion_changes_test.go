@@ -6,7 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/vary"
+	"github.com/aweigh/aweigh/internal/wysiwys"
+	"github.com/aweigh/aweigh/scope"
 )
 
 func keyed(rev int64, key, value string) *aweighv1.KeyValue {
@@ -83,5 +88,28 @@ func TestLeasesOfPutsAreShown(t *testing.T) {
 				t.Errorf("%s lacks %q:\n%s", format, w, out.String())
 			}
 		}
+	}
+}
+
+// TestVotersSeeLeasesBeforeTheySign: what motion show says of a lease comes before a ballot as well, from what the
+// motion found when it opened.
+func TestVotersSeeLeasesBeforeTheySign(t *testing.T) {
+	keeper := aweigh.Hash{0xab, 0xcd, 0xef, 0x01}
+	mo := vary.Motion()
+	mo.Success, mo.Basis = true, []scope.Found{{}, {TTL: 15, Keeper: keeper}}
+	mo.Mutation = mutationOf(scope.Write, scope.Txn{Success: []scope.Op{
+		{Kind: scope.OpPut, Key: []byte("/held")}, {Kind: scope.OpRange, Key: []byte("/r")},
+		{Kind: scope.OpPut, Key: []byte("/free"), Lease: 0x1f},
+	}})
+	id := mo.ID()
+	read, err := Opening(&aweighv1.Motion{Id: id[:], Mutation: mo.Mutation, Opening: canon.Encode(mo)})
+	must(t, err)
+	shown, err := wysiwys.Motion(read, nil)
+	must(t, err)
+	var out bytes.Buffer
+	must(t, Printer{Out: &out, Format: Table}.ToVote("motion", read, shown))
+	want := "\n/free with lease 1f, of 15s: it is deleted when the lease ends, which its keeper can put off: abcdef01\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("%s\nends without %q", out.String(), want)
 	}
 }

@@ -92,7 +92,7 @@ func TestHistorySaysWhatNobodyAskedFor(t *testing.T) {
 
 func TestCountsHaveAPlural(t *testing.T) {
 	for want, got := range map[string]string{
-		"0 keys": Count(0, "key"), "1 key": Count(1, "key"), "2 entries": Count(2, "entry"), "3 addresses": Count(3, "address"), "4 nodes": Count(4, "node"),
+		"0 keys": Count(0, "key"), "1 key": Count(1, "key"), "2 entries": Count(2, "entry"), "3 addresses": Count(3, "address"), "4 nodes": Count(4, "node"), "1 watch": Count(1, "watch"), "5 watches": Count(5, "watch"), "6 epochs": Count(6, "epoch"),
 	} {
 		if got != want {
 			t.Errorf("%q in place of %q", got, want)

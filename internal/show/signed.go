@@ -1,6 +1,7 @@
 package show
 
 import (
+	"bytes"
 	"fmt"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
@@ -18,20 +19,47 @@ func (p Printer) ToSign(what string, f wysiwys.Form) error {
 	return err
 }
 
-// openingOf renders a motion as it opened. inForce is the policy that was in force then, if
-// that is known.
-func openingOf(m *aweighv1.Motion, inForce *scope.Policy) (*wysiwys.Shown, error) {
+// Opening returns a motion as it opened, as the node states it. An error wraps ErrHidden if the motion cannot be read,
+// or is another one, or another mutation, than the node names.
+func Opening(m *aweighv1.Motion) (*scope.Motion, error) {
 	mo := new(scope.Motion)
 	if err := canon.Decode(m.Opening, mo); err != nil {
 		return nil, fmt.Errorf("%w: motion %s: %w", wysiwys.ErrHidden, short(m.Id), err)
 	}
-	if id := mo.ID(); string(id[:]) != string(m.Id) {
+	if id := mo.ID(); !bytes.Equal(id[:], m.Id) {
 		return nil, fmt.Errorf("%w: the node sent motion %s for %s", wysiwys.ErrHidden, id.Short(), short(m.Id))
 	}
-	if inForce != nil && inForce.Hash() != mo.Policy {
-		inForce = nil
+	if !bytes.Equal(mo.Mutation, m.Mutation) {
+		return nil, fmt.Errorf("%w: the node sent two mutations of motion %s", wysiwys.ErrHidden, short(m.Id))
 	}
-	return wysiwys.Motion(mo, inForce)
+	return mo, nil
+}
+
+func openingOf(m *aweighv1.Motion) (*wysiwys.Shown, error) {
+	mo, err := Opening(m)
+	if err != nil {
+		return nil, err
+	}
+	return wysiwys.Motion(mo, nil)
+}
+
+// ToVote writes a motion that is to be voted on, as it opened: with its rule, voters, deadline, what it found, and what
+// a put with a lease means. what names it, and shown is its rendering.
+func (p Printer) ToVote(what string, mo *scope.Motion, shown *wysiwys.Shown) error {
+	if err := p.ToSign(what, shown.Text); err != nil {
+		return err
+	}
+	t, err := mo.Txn()
+	if err != nil || t == nil {
+		return err
+	}
+	effects, _ := mo.Effects(t)
+	for i := range effects {
+		if e := &effects[i]; e.Op.Lease != 0 {
+			fmt.Fprintf(p.Out, "%s %s\n", Line(Key(e.Op.Key)), leaseText(e.Op.Lease, e.Found.TTL, e.Found.Keeper[:], mo.NameOf(e.Found.Keeper)))
+		}
+	}
+	return nil
 }
 
 // Told reports which node told something, and as of when.

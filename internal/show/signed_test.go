@@ -37,7 +37,22 @@ func TestToolsShowEveryField(t *testing.T) {
 		return &aweighv1.MotionResponse{Motion: m}, report
 	}
 	tools := map[string]func(p Printer, mo scope.Motion) error{
-		"motion show":    func(p Printer, mo scope.Motion) error { r, _ := ofMotion(mo); return p.Motion(r) },
+		"motion show": func(p Printer, mo scope.Motion) error { r, _ := ofMotion(mo); return p.Motion(r) },
+		"ballot approve": func(p Printer, mo scope.Motion) error {
+			r, _ := ofMotion(mo)
+			if p.Format == JSON {
+				return p.Motion(r)
+			}
+			read, err := Opening(r.Motion)
+			if err != nil {
+				return err
+			}
+			shown, err := wysiwys.Motion(read, nil)
+			if err != nil {
+				return err
+			}
+			return p.ToVote("motion", read, shown)
+		},
 		"ballot inspect": func(p Printer, mo scope.Motion) error { _, r := ofMotion(mo); return p.Inspection(r, true, 0) },
 	}
 	for name, tool := range tools {

@@ -323,7 +323,7 @@ func Grouped(n uint64) string {
 func Count[N int | int64 | uint64 | uint32](n N, what string) string {
 	switch {
 	case n == 1:
-	case strings.HasSuffix(what, "s"):
+	case strings.HasSuffix(what, "s"), strings.HasSuffix(what, "tch"):
 		what += "es"
 	case strings.HasSuffix(what, "y") && !strings.HasSuffix(what, "ey"):
 		what = strings.TrimSuffix(what, "y") + "ies"

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
@@ -39,12 +40,17 @@ func (m *Model) granted(mut *scope.CheckedMutation) error {
 	return nil
 }
 
-// entriesFor are those of the policy's authors that are about the author of a mutation, or of its first grant.
-func (m *Model) entriesFor(mut *scope.CheckedMutation) (all []scope.Author) {
-	author := mut.Author
+// principal is the author of a mutation, or of its first grant.
+func principal(mut *scope.CheckedMutation) aweigh.Hash {
 	if grants := grantsOf(mut); len(grants) > 0 {
-		author = grants[0].By.ID()
+		return grants[0].By.ID()
 	}
+	return mut.Author
+}
+
+// entriesFor are those of the policy's authors that are about the principal of a mutation.
+func (m *Model) entriesFor(mut *scope.CheckedMutation) (all []scope.Author) {
+	author := principal(mut)
 	_, seated := m.seat(author)
 	for _, a := range m.block.policy.Authors {
 		if slices.Equal(a.Verbs, []string{"read"}) { // it is about readers alone

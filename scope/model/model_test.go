@@ -56,6 +56,9 @@ func TestStatesAreTheModels(t *testing.T) {
 			w.step(rapid.SampledFrom([]time.Duration{time.Nanosecond, time.Second, 4 * time.Second, time.Minute, 3 * time.Minute}).Draw(t, "later"), muts...)
 			w.whole(pick)
 		}
+		if d := w.model.At(w.model.Height()).CompareTimes(w.state, &w.g.Policy.Limits); len(d) > 0 {
+			t.Fatalf("the time of the next block: %s", d[0])
+		}
 	})
 }
 

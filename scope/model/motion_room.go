@@ -8,12 +8,15 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// knows reports whether an author is an anchor, an anchor's node, or an approver that the policy names.
+// knows reports whether an author is an anchor, an anchor's node, or one whose key the policy lists.
 func (m *Model) knows(author aweigh.Hash) bool {
 	if _, ok := m.seat(author); ok {
 		return true
 	}
-	return slices.ContainsFunc(m.block.policy.Approvals, func(a scope.Approval) bool {
+	writes := func(a scope.Author) bool {
+		return a.Who == scope.OneKey && a.Key.ID() == author && !slices.Equal(a.Verbs, []string{"read"})
+	}
+	return slices.ContainsFunc(m.block.policy.Authors, writes) || slices.ContainsFunc(m.block.policy.Approvals, func(a scope.Approval) bool {
 		return slices.ContainsFunc(a.Approvers, func(p scope.Approver) bool { return p.Key.ID() == author })
 	})
 }
@@ -64,9 +67,9 @@ func (m *Model) givesWay(p *motion) (way *motion, failure error) {
 	b := &m.bounds
 	open := slices.DeleteFunc(m.docket.open(), func(o *motion) bool { return !o.decision.IsZero() })
 	withNew := append(slices.Clone(open), p)
-	stranger := func(o *motion) bool { return !m.knows(o.mut.Author) }
+	stranger := func(o *motion) bool { return !m.knows(principal(o.mut)) }
 	of := func(author aweigh.Hash) share {
-		return shareOf(withNew, func(o *motion) bool { return o.mut.Author == author })
+		return shareOf(withNew, func(o *motion) bool { return principal(o.mut) == author })
 	}
 	var first *motion // a stranger's
 	for _, o := range open {
@@ -81,12 +84,12 @@ func (m *Model) givesWay(p *motion) (way *motion, failure error) {
 			case there.motions == 0:
 				return nil, fmt.Errorf("scope: a motion of %d bytes; those of authors that the scope does not know may have %d together", p.bytes, b.MotionBytesOne)
 			case first == nil || m.block.Header.Time.Sub(first.Opened) < b.StrangerMotionStay:
-				return nil, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node",
+				return nil, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node, or by a key that the policy lists",
 					there.motions, there.bytes, b.MotionsOfOne, b.MotionBytesOne)
 			}
 			return first, nil
 		}
-	} else if s := of(p.mut.Author); s.above(b.MotionsOfOne, b.MotionBytesOne) {
+	} else if s := of(principal(p.mut)); s.above(b.MotionsOfOne, b.MotionBytesOne) {
 		return nil, fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be",
 			s.motions-1, s.bytes-p.bytes, b.MotionsOfOne, b.MotionBytesOne)
 	}
@@ -99,9 +102,9 @@ func (m *Model) givesWay(p *motion) (way *motion, failure error) {
 	if first != nil {
 		return first, nil
 	}
-	most := of(p.mut.Author)
+	most := of(principal(p.mut))
 	for _, o := range open {
-		s := shareOf(open, func(q *motion) bool { return q.mut.Author == o.mut.Author })
+		s := shareOf(open, func(q *motion) bool { return principal(q.mut) == principal(o.mut) })
 		if o.due == 0 && (all.bytes > b.MotionBytes && s.bytes > most.bytes || all.motions > b.MotionsOpen && s.motions > most.motions) {
 			way, most = o, s
 		}

@@ -130,10 +130,10 @@ var (
 		return fmt.Errorf("%w: the entry %s may hold %s; delete something, or ask for more", scope.ErrQuotaSpace, a.Name, size)
 	}}
 	byLeases = bound{func(q scope.Quota) int64 { return q.Leases }, func(a scope.Author) error {
-		return fmt.Errorf("%w: the entry %s may have %d leases; revoke one, or ask for more", scope.ErrQuota, a.Name, a.Quota.Leases)
+		return fmt.Errorf("%w: the entry %s may have %d lease%s; revoke one, or ask for more", scope.ErrQuota, a.Name, a.Quota.Leases, plural(a.Quota.Leases))
 	}}
 	byMotions = bound{func(q scope.Quota) int64 { return q.Motions }, func(a scope.Author) error {
-		return fmt.Errorf("%w: the entry %s may have %d open motions; withdraw one, or ask for more", scope.ErrQuota, a.Name, a.Quota.Motions)
+		return fmt.Errorf("%w: the entry %s may have %d open motion%s; withdraw one, or ask for more", scope.ErrQuota, a.Name, a.Quota.Motions, plural(a.Quota.Motions))
 	}}
 )
 
@@ -263,4 +263,12 @@ func (v *View) compareUsages(d *Differences, s *scope.State) {
 		want := v.usages()
 		d.look(slices.Equal(got, want), "entries have %+v; want %+v", got, want)
 	}
+}
+
+// plural is the ending of a noun after a number.
+func plural(n int64) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
 }

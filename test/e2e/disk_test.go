@@ -1,17 +1,24 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
 )
 
 // exitStore is the exit code for a disk that failed or a store that is damaged.
@@ -309,6 +316,50 @@ func TestRestoredAnchorIsSilent(t *testing.T) {
 	n.nobodyIsAtFault()
 }
 
+// TestTerminatedRestoreLeavesNothing: a restore that gets SIGTERM while it works ends soon, with the exit code of
+// interrupted commands, and leaves nothing.
+func TestTerminatedRestoreLeavesNothing(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, 1, false)
+	n.start()
+	p := n.nodes[0]
+	c, err := client.Dial(p.api)
+	must(t, err)
+	defer c.Close()
+	const values, size = 24, 1_000_000 // half a second of work, or more
+	noise := noiseOf(t, 14, values*size)
+	for i := range values {
+		_, err := c.Put(t.Context(), &aweighv1.PutRequest{Key: fmt.Append(nil, "/k/", i), Value: noise[i*size:][:size]})
+		must(t, err)
+	}
+	copied, to := filepath.Join(n.dir, "backup"), filepath.Join(n.dir, "restored")
+	n.must("backup", copied, "--data-dir", p.dir, "--with-keys")
+	cmd := exec.Command(program, "restore", copied, "--data-dir", to, "--from", "any")
+	var said bytes.Buffer
+	cmd.Env, cmd.Dir, cmd.Stderr = n.env, n.dir, &said
+	tie(cmd)
+	must(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for working := false; !working; {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended before it was seen to work: %v\n%s", err, said.String())
+		default:
+			_, err := os.Lstat(filepath.Join(to, "store.restoring"))
+			working = err == nil
+		}
+	}
+	must(t, cmd.Process.Signal(sigTerm))
+	<-ended
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(said.String(), "interrupted: nothing was restored") {
+		t.Errorf("exit code %d:\n%s", code, said.String())
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it left %s: %v", to, err)
+	}
+}
+
 // TestOneLossIsToldOnce: an anchor of several scopes loses its store. While it catches up, it meets ballots of its own
 // in each scope, and in each epoch of the root. One line tells until when it signs nothing, and what to do.
 func TestOneLossIsToldOnce(t *testing.T) {
@@ -388,6 +439,9 @@ func TestLostAnchorIsShownByAll(t *testing.T) {
 		if out := n.must("status", "--api", p.api); !strings.Contains(out, "no more may fail") || !strings.Contains(out, "silenced until epoch 1") {
 			t.Errorf("the status of %s does not say so:\n%s", p.name, out)
 		}
+	}
+	if out, errs, _ := n.command("doctor", "--data-dir", n.nodes[0].dir); !strings.Contains(out, "no more may fail") || !strings.Contains(out, "see to node5 (silenced until epoch 1)") {
+		t.Errorf("doctor at another node does not show it:\n%s%s", out, errs)
 	}
 	until(t, 10*time.Second, "metrics and probes show it", func(ctx context.Context) error {
 		for _, p := range all {

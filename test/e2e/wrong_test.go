@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func TestWrongInput(t *testing.T) {
 
 	t.Run("bytes to the ports", func(t *testing.T) {
 		for _, address := range []string{victim.p2p, victim.api} {
-			for i, text := range nonsense() {
+			for i, text := range nonsense(t) {
 				throw(t, address, text)
 				if i%4 == 0 {
 					alive(t)
@@ -101,10 +102,19 @@ func TestWrongInput(t *testing.T) {
 	}
 }
 
+// noiseOf are bytes of a stream of the seed.
+func noiseOf(t *testing.T, stream uint64, size int) []byte {
+	t.Helper()
+	var b []byte
+	for random := drawn(t, stream); len(b) < size; {
+		b = binary.LittleEndian.AppendUint64(b, random.Uint64())
+	}
+	return b[:size]
+}
+
 // nonsense is what to say to a port.
-func nonsense() [][]byte {
-	noise := make([]byte, 1<<20)
-	_, _ = rand.Read(noise)
+func nonsense(t *testing.T) [][]byte {
+	noise := noiseOf(t, 11, 1<<20)
 	return [][]byte{
 		nil, {0}, noise[:100], noise, bytes.Repeat([]byte{0xff}, 1<<20), make([]byte, 1<<20),
 		[]byte("GET / HTTP/1.1\r\n\r\n"),
@@ -134,8 +144,7 @@ func throw(t *testing.T, address string, text []byte) {
 // wrongRequests makes requests that parse as HTTP, but not as anything else, or
 // are out of limits.
 func wrongRequests(t *testing.T, api string) {
-	noise := make([]byte, 5<<20)
-	_, _ = rand.Read(noise)
+	noise := noiseOf(t, 12, 5<<20)
 	for _, method := range []string{"Put", "Range", "Txn", "Submit", "Watch", "Compact", "Delete", "History", "Prove", "Nothing"} {
 		for _, kind := range []string{"application/proto", "application/json", "application/grpc", "application/connect+proto", "text/plain"} {
 			for _, body := range [][]byte{nil, noise[:200], noise, []byte(`{"key":`), []byte(`{"key":1}`), {0, 255, 255, 255, 255}} {
@@ -201,8 +210,7 @@ func wrongPeer(t *testing.T, victim *process) {
 		t.Fatal(err)
 	}
 	target := peers[0].ID
-	noise := make([]byte, 12<<20)
-	_, _ = rand.Read(noise)
+	noise := noiseOf(t, 13, 12<<20)
 
 	for round, frame := range slices.Concat([][]byte{nil, {0}, noise[:1], noise[:64], noise[:1<<20], noise}, tagged(noise[:256])) {
 		h := stranger(t, id, peers)

@@ -5016,6 +5016,7 @@ type ApplyRequest struct {
 	Sponsor       []byte                 `protobuf:"bytes,1,opt,name=sponsor,proto3" json:"sponsor,omitempty"` // anchor that stands surety
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`       // of the new anchor; the node's by default
 	Once          *Once                  `protobuf:"bytes,3,opt,name=once,proto3" json:"once,omitempty"`
+	Application   []byte                 `protobuf:"bytes,4,opt,name=application,proto3" json:"application,omitempty"` // that the node is to sign: the proposal.decision of an answer to a request without it; empty: the node signs nothing, and answers with it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5067,6 +5068,13 @@ func (x *ApplyRequest) GetName() string {
 func (x *ApplyRequest) GetOnce() *Once {
 	if x != nil {
 		return x.Once
+	}
+	return nil
+}
+
+func (x *ApplyRequest) GetApplication() []byte {
+	if x != nil {
+		return x.Application
 	}
 	return nil
 }
@@ -9224,11 +9232,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12/\n" +
 	"\bproposal\x18\x02 \x01(\v2\x13.aweigh.v1.ProposalR\bproposal\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\fR\x02id\x12\x12\n" +
-	"\x04kind\x18\x04 \x01(\tR\x04kind\"a\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\"\x83\x01\n" +
 	"\fApplyRequest\x12\x18\n" +
 	"\asponsor\x18\x01 \x01(\fR\asponsor\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12#\n" +
-	"\x04once\x18\x03 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\xc9\x02\n" +
+	"\x04once\x18\x03 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\x12 \n" +
+	"\vapplication\x18\x04 \x01(\fR\vapplication\"\xc9\x02\n" +
 	"\vNameRequest\x12/\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1b.aweigh.v1.NameRequest.KindR\x04kind\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x10\n" +
