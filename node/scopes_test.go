@@ -274,7 +274,7 @@ func TestObserverComesAfterADelegation(t *testing.T) {
 	c.delegate(ctx, "/b/", "/b/c/", quorum.Crash, 0, 1)
 	put("/b/2", "written there")
 	put("/empty/1", "there too")
-	a.write(100)
+	a.write(farBlocks)
 	key, fs := newIdentity(t), vfs.NewMem()
 	o := a.observe(key, fs)
 	testwait.Until(t, "all scopes", func() bool {
