@@ -12,6 +12,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -129,7 +130,7 @@ func TestNoStateIsReadWhileASnapshotTakesItsPlace(t *testing.T) {
 			}
 		}
 	}
-	put(farBlocks)
+	put(machine.MaxBlocks + 100) // more than one answer of blocks
 	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
 	put(80)
 

@@ -67,12 +67,12 @@ func TestCompactedBlocksAreDropped(t *testing.T) {
 		t.Helper()
 		testwait.Until(t, what, func() bool { return n.root.lowest(t) == from })
 	}
-	a.write(200)
-	told, mark := first(t, a.running[1], "/k0"), first(t, a.running[1], "/k150")
+	a.write(100)
+	told, mark := first(t, a.running[1], "/k0"), first(t, a.running[1], "/k75")
 	holds("all blocks, before anything was compacted", a.running[1], 1)
 
 	compact(mark.Revision)
-	a.write(200)
+	a.write(100)
 	for i := range 4 {
 		a.level(a.running[i])
 		from := mark.Height // what was compacted to can be read
@@ -97,7 +97,7 @@ func TestCompactedBlocksAreDropped(t *testing.T) {
 			if from > head-newest {
 				t.Fatalf("anchor %d, at height %d, holds blocks from %d on", i, head, from)
 			}
-			return from > told.Height+200
+			return from > told.Height+100
 		})
 	}
 	n, all := a.running[1], machine.Record(a.running[1].root.id, 'b')

@@ -64,7 +64,7 @@ func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
 		return bytes.Compare(p[:], q[:])
 	})
 	c.found(ctx, "", child)
-	a.write(100)
+	a.write(farBlocks)
 
 	a.start(3, away)
 	o := a.observeWith(identity, vfs.NewMem(), func(cfg *Config) { cfg.Anchor = &anchor })

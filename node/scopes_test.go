@@ -109,6 +109,7 @@ func (c *cluster) value(ctx context.Context, node int, key string) string {
 // it, while it gets a scope of its own, and that one a child. No write is lost, refused
 // or done twice, and the watch tells of each once.
 func TestBusyPrefixIsHandedOver(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	c := startCluster(t, 4, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -274,7 +275,7 @@ func TestObserverComesAfterADelegation(t *testing.T) {
 	c.delegate(ctx, "/b/", "/b/c/", quorum.Crash, 0, 1)
 	put("/b/2", "written there")
 	put("/empty/1", "there too")
-	a.write(100)
+	a.write(farBlocks)
 	key, fs := newIdentity(t), vfs.NewMem()
 	o := a.observe(key, fs)
 	testwait.Until(t, "all scopes", func() bool {

@@ -45,7 +45,7 @@ func newGivers(t *testing.T) (a *anchorage, parts uint64, bend *atomic.Pointer[f
 	t.Helper()
 	bend = new(atomic.Pointer[func(k, v []byte) []byte])
 	a = newFar(t, func(i int, cfg *Config) {
-		cfg.SnapshotPart = 1200
+		cfg.SnapshotPart = 300
 		if i == 1 {
 			cfg.Store = bent{cfg.Store, bend}
 		}
@@ -176,7 +176,7 @@ func TestGiverThatDiesIsReplaced(t *testing.T) {
 	free := make(chan struct{})
 	var read atomic.Int64
 	stop := func(_, v []byte) []byte {
-		if read.Add(1) > 100 { // some parts, and then it is in the middle of one
+		if read.Add(1) > 20 { // some parts, and then it is in the middle of one
 			<-free
 		}
 		return v
@@ -184,7 +184,7 @@ func TestGiverThatDiesIsReplaced(t *testing.T) {
 	bend.Store(&stop)
 	o := a.observe(newIdentity(t), vfs.NewMem())
 	defer o.halt(t)
-	testwait.Until(t, "some parts", func() bool { return read.Load() > 100 })
+	testwait.Until(t, "some parts", func() bool { return read.Load() > 20 })
 	close(free)
 	if err := a.end(1); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
@@ -24,11 +23,18 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// farBlocks is more than one answer of blocks, so that a snapshot is wanted.
-const farBlocks = machine.MaxBlocks + 100
+// An answer of nodes that are changed by quickly has at most fewBlocks blocks. After it, a node that lacks farBlocks
+// still wants a snapshot.
+const (
+	fewBlocks = 32
+	farBlocks = fewBlocks + 60
+)
 
 // quickly makes a node offer and want snapshots after few blocks, and its scopes rest often.
 func quickly(cfg *Config) {
+	bounds := machine.DefaultBounds()
+	bounds.Blocks = fewBlocks
+	cfg.bounds = &bounds
 	cfg.restAfter = 5 * time.Millisecond
 	cfg.SnapshotBehind, cfg.snapshotEvery, cfg.SnapshotPart = 40, 10*time.Millisecond, 2000
 }
@@ -132,7 +138,7 @@ func TestObserverCatchesUpBySnapshot(t *testing.T) {
 	if o.root.snapshotParts.Load() < 10 {
 		t.Errorf("it fetched %d parts of a snapshot", o.root.snapshotParts.Load())
 	}
-	_, err := o.root.History().Block(aweigh.Height(machine.MaxBlocks + 1))
+	_, err := o.root.History().Block(fewBlocks + 1)
 	if !errors.Is(err, machine.ErrNoBlock) || !strings.Contains(err.Error(), "ask another node") {
 		t.Errorf("a block from before the snapshot: %v", err)
 	}
@@ -157,7 +163,7 @@ func TestObserverCatchesUpBySnapshot(t *testing.T) {
 func TestSnapshotIsResumed(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()
-	a := newFar(t, func(_ int, cfg *Config) { cfg.SnapshotPart = 1200 })
+	a := newFar(t, func(_ int, cfg *Config) { cfg.SnapshotPart = 300 })
 	startAll(a)
 	a.write(farBlocks)
 	key, fs := newIdentity(t), vfs.NewMem()
@@ -258,7 +264,7 @@ func TestLyingSnapshotsAreFoundOut(t *testing.T) {
 	o := a.observe(newIdentity(t), vfs.NewMem())
 	defer o.halt(t)
 	testwait.Until(t, "a lie found out", func() bool { return o.root.snapshotLies.Load() > 0 })
-	if h := o.root.Status().Head.Height; h > machine.MaxBlocks && o.root.Status().Far {
+	if h := o.root.Status().Head.Height; h > fewBlocks && o.root.Status().Far {
 		t.Errorf("height %d after nothing but lies", h)
 	}
 	lie.Store(false)

@@ -42,6 +42,7 @@ func TestBlocksGrowAndEnd(t *testing.T) {
 
 func TestBlameIsForgiven(t *testing.T) {
 	testshort.Skip(t)
+	t.Parallel()
 	b, now := newBlames(), time.Now()
 	for range 1000 {
 		if b.add("slow", false, now) > 0 {

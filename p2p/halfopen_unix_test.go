@@ -38,6 +38,7 @@ func TestStoppableHost(t *testing.T) {
 // aliveWithin allow, over either transport, and found again when it goes on.
 func TestStoppedProcessIsNoticed(t *testing.T) {
 	testshort.Skip(t)
+	t.Parallel()
 	for name, listen := range map[string]string{"TCP": "/ip4/127.0.0.1/tcp/0", "QUIC": "/ip4/127.0.0.1/udp/0/quic-v1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

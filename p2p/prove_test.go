@@ -141,6 +141,7 @@ const meshsub = "/meshsub/1.1.0"
 // request, gossip or address and can send none. It is counted, and disconnected in time.
 func TestCopyingNamesIsNoProof(t *testing.T) {
 	testshort.Skip(t)
+	t.Parallel()
 	var in inbox
 	var ears listener
 	var asked atomic.Int64

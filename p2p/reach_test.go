@@ -157,6 +157,7 @@ func TestMembersAreForgottenLast(t *testing.T) {
 // and meet again when the relay comes back elsewhere.
 func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
 	testshort.Skip(t)
+	t.Parallel()
 	var in inbox
 	key := newKey(t)
 	relay := start(t, func(c *Config) { c.Key = key; c.Relay = true })

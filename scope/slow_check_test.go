@@ -18,7 +18,7 @@ func checkSlow(t *testing.T, property func(*rapid.T)) (many bool) {
 	flag.Visit(func(f *flag.Flag) { many = many || f.Name == "rapid.checks" })
 	if !many {
 		before := checks.String()
-		if err := checks.Set(strconv.Itoa(testshort.Cases(2, 6, 20))); err != nil {
+		if err := checks.Set(strconv.Itoa(testshort.Cases(2, 3, 20))); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = checks.Set(before) }()

@@ -279,14 +279,15 @@ func refusesLies(t *testing.T, good taken) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	each := testshort.Cases(4, 4, 1) // byte
 	for n, r := range good.records {
-		for at := range r.Key {
+		for at := n % each; at < len(r.Key); at += each {
 			bad := slices.Clone(good.records)
 			bad[n].Key = bytes.Clone(r.Key)
 			bad[n].Key[at] ^= 1
 			refused(fmt.Sprintf("record %q, byte %d of the key", r.Key, at), bad)
 		}
-		for at := range r.Value {
+		for at := n % each; at < len(r.Value); at += each {
 			for _, flip := range []byte{1, 0x80} {
 				bad := slices.Clone(good.records)
 				bad[n].Value = bytes.Clone(r.Value)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/sim/scenario"
@@ -60,6 +61,9 @@ var controls = []struct {
 func TestEveryInvariantCanBreak(t *testing.T) {
 	for _, c := range controls {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name == "forgetful disks" || c.name == "visitors among liars" { // they take longer than all others together
+				testshort.Skip(t)
+			}
 			for _, i := range c.breaks {
 				c.scenario.Expect = append(c.scenario.Expect, scenario.Invariants[i].Name)
 			}

@@ -140,6 +140,7 @@ func TestOldKeysDecideNothing(t *testing.T) {
 
 // TestAnchorsComeAndGo follows the motions of one world.
 func TestAnchorsComeAndGo(t *testing.T) {
+	testshort.Skip(t)
 	r := mustRun(t, scenario.Scenario{
 		Network: scenario.Network{Anchors: 7, Observers: 2, EpochBlocks: 6, Whole: 2}, Links: scenario.Links{Model: "constant", Delay: 5 * time.Millisecond},
 		Govern: []scenario.Motion{

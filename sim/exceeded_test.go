@@ -11,8 +11,9 @@ import (
 // TestExceededStaysUndone: liars send again the bundles that exceeded what they declare, when they would fit. Clients
 // that got the answer that nothing was done never read their writes.
 func TestExceededStaysUndone(t *testing.T) {
+	testshort.Skip(t)
 	reached := uint64(0)
-	for seed := uint64(1); seed <= testshort.Cases[uint64](1, 3, 3); seed++ {
+	for seed := uint64(1); seed <= 3; seed++ {
 		r := mustRun(t, scenario.Scenario{
 			Seed: seed, Network: scenario.Network{Anchors: 5}, Cast: []scenario.Role{{Play: []string{"replay"}, Weight: "budget", Rate: scenario.Whole}},
 			Load: scenario.Load{Clients: 4, Writes: 5, Reads: 80, Keys: 2, Dear: 40}, Stop: 12 * time.Second, Heal: &scenario.Heal{},

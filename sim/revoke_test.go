@@ -16,7 +16,9 @@ import (
 func TestRevokedScopesObey(t *testing.T) {
 	testshort.Skip(t)
 	reached := make(map[string]uint64)
-	few := func() bool { return reached["order obeyed"] < 10 || reached["order obeyed under fire"] == 0 }
+	few := func() bool {
+		return reached["order obeyed"] < testshort.Cases[uint64](0, 4, 10) || reached["order obeyed under fire"] == 0
+	}
 	for seed := uint64(1); seed <= testshort.Cases[uint64](2, 2, 6) || seed <= 40 && few(); seed++ {
 		r := mustRun(t, library(t, "revoked", seed))
 		if r.Failed() || !r.Healed.Reached {

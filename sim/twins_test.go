@@ -28,7 +28,7 @@ func TestTwins(t *testing.T) {
 			for seed := uint64(1); seed <= leaders || mode == "crash" && forks == 0 && seed <= 12; seed++ {
 				for first := range 16 {
 					for second := range 16 {
-						if !*allTwins && (first+second+int(seed))%3 > 0 {
+						if !*allTwins && (first+second+int(seed))%testshort.Cases(6, 6, 3) > 0 {
 							continue
 						}
 						broken, blocks := splitTwins(t, mode, anchors, seed, first, second)

@@ -113,7 +113,7 @@ func TestNoDamageIsSilent(t *testing.T) {
 		}
 		name, size := e.Name(), info.Size()
 		try(name+" missing", func(dir string) error { return os.Remove(filepath.Join(dir, name)) })
-		places := []int64{0, 12, 45, size / 2, size - 60, size - 3}
+		places := []int64{0, size / 2, size - 3, 12, 45, size - 60}[:testshort.Cases(3, 3, 6)]
 		for _, at := range places {
 			if at < 0 || at >= size {
 				continue

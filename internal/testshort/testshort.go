@@ -3,7 +3,9 @@
 package testshort
 
 import (
+	"flag"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -35,4 +37,15 @@ func Cases[N int | uint64](few, some, all N) N {
 		return all
 	}
 	return some
+}
+
+// FewerDraws makes properties of rapid draw 40 cases by default, and all that rapid draws, 100, with AWEIGH_TESTS=all.
+// A TestMain calls it first. The flag -rapid.checks, if given, holds; with -short, rapid draws a fifth.
+func FewerDraws() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if checks := flag.Lookup("rapid.checks"); checks != nil && !given && !All() {
+		_ = checks.Value.Set(strconv.Itoa(40))
+	}
 }

@@ -642,7 +642,7 @@ func TestEnginesLiveInTheModel(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			traces, did := testshort.Cases(10, 80, 200), make(map[string]int)
+			traces, did := testshort.Cases(10, 40, 200), make(map[string]int)
 			if os.Getenv("AWEIGH_MODEL") == "large" {
 				traces = 10_000
 			}

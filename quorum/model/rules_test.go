@@ -28,7 +28,7 @@ func TestClosingForgettingAndEpochsDoNotFork(t *testing.T) {
 		world world
 		large bool
 	}{
-		{"bft, four alike, one lies, views are closed", closing(newWorld(bft, alike, 1, 2)), false},
+		{"bft, four alike, one lies, views are closed", closing(newWorld(bft, alike, 1, 2)), !testshort.All()},
 		{"bft, 3 2 1 1, both 1 lie, views are closed", closing(newWorld(bft, []uint64{3, 2}, 2, 3)), true},
 		{"crash, three alike, views are closed", closing(newWorld(crash, alike, 0, 3)), false},
 		{"crash, three alike, what is final is signed", attending(newWorld(crash, alike, 0, 3)), false},
@@ -56,7 +56,7 @@ func TestClosingForgettingAndEpochsDoNotFork(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && os.Getenv("AWEIGH_MODEL") != "large" {
-				t.Skip("AWEIGH_MODEL=large explores it")
+				t.Skip("AWEIGH_MODEL=large explores it, or AWEIGH_TESTS=all")
 			}
 			states, found := c.world.explore(c.world.forked, c.world.contradicted)
 			t.Logf("%d states", states)
@@ -96,7 +96,7 @@ func TestEveryBrokenRuleOfClosingForgettingAndEpochsForks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.long {
-				testshort.Skip(t)
+				testshort.SkipUnlessAll(t)
 			}
 			states, found := c.world.explore(c.world.forked)
 			if found == nil {

@@ -19,10 +19,14 @@ import (
 	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/authn/oidc"
 	"github.com/aweigh/aweigh/internal/authn/testissuer"
+	"github.com/aweigh/aweigh/internal/testparallel"
 	"github.com/aweigh/aweigh/internal/testshort"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testparallel.Idle()
+	goleak.VerifyTestMain(m)
+}
 
 // start starts an issuer, and returns it with the settings of a client.
 func start(t *testing.T) (*testissuer.Issuer, Config) {
