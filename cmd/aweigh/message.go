@@ -73,8 +73,13 @@ func about(c *cobra.Command, text string, err error) string {
 	if c.Flags().Lookup("because") != nil {
 		text = tooLong.ReplaceAllString(text, "--because has $1 bytes; at most $2 are taken")
 	}
-	if (strings.Contains(text, "limits.valid_for") || strings.Contains(text, "limits.pending")) && c.Flags().Lookup("valid-for") != nil {
+	switch f := c.Flags(); {
+	case strings.Contains(text, "valid for longer than the policy's limits.valid_for") && f.Lookup("pending") != nil:
+		text += "; give a shorter --valid-for, or --pending if it takes approval (aweigh policy show has the limits)"
+	case strings.Contains(text, "valid for longer than the policy's limits.valid_for") && f.Lookup("valid-for") != nil:
 		text += "; give a shorter --valid-for (aweigh policy show has the limit)"
+	case strings.Contains(text, "valid for longer than the policy's limits.pending") && f.Lookup("pending") != nil:
+		text += "; give a shorter --pending (aweigh policy show has the limit)"
 	}
 	var syntax *alias.SyntaxError
 	if f := c.Flags().Lookup("raw"); f != nil && !f.Changed && errors.As(err, &syntax) && takenRaw(syntax.Input) {
