@@ -58,8 +58,8 @@ func redate(err error, once *aweighv1.Once) bool {
 	return true
 }
 
-// mayBeOrdered reports whether a repeated request, which is refused because its time is over by the clock of a node, may
-// have been ordered: in a block of a time before that, which becomes final later.
+// mayBeOrdered reports whether a repeated request, which is refused because its time is over by the clock of a node,
+// may have been ordered: in a block of a time before that, which becomes final later.
 func mayBeOrdered(err error, once *aweighv1.Once) bool {
 	var f *failure
 	return errors.As(err, &f) && f.problem != nil && f.problem.Reason == "expired" && f.problem.ValidUntilNs <= once.ValidUntilNs

@@ -17,9 +17,9 @@ import (
 // What is asked about motions by their identities is asked in the scope where they
 // are, and what is asked about all of them, in all that this node follows.
 
-// having returns the replica in whose scope the motion is whose ID begins with prefix: one on record, or else a draft.
-// If none has it, it returns the root's, which reports that. The beginning of an ID must fit one motion alone, on record
-// or waiting.
+// having returns the replica in whose scope the motion is whose ID begins with prefix: one on record, or else a
+// draft. If none has it, it returns the root's, which reports that. The beginning of an ID must fit one motion alone,
+// on record or waiting.
 func (n *Node) having(ctx context.Context, prefix []byte) (found *Replica, err error) {
 	several := func(p *Replica) error {
 		return fmt.Errorf("%w: in the scopes %q and %q", ErrManyMotions, found.prefix, p.prefix)

@@ -43,10 +43,10 @@ type MotionReport struct {
 	Head     Attestation // of the block whose lineage includes the opening
 	Under    *Epoch      // of Origin
 	Effects  []Effect    // of the branch that was chosen; none of a transaction with transactions within
-	// Draft means that the proof names no block which opened the motion. The node that exported it states that none had
-	// up to Head, and nothing can prove that. The mutation and its author are proven, and who may vote by each approval of
-	// the policy of Under. Which approval it takes, which branch, and what it finds depend on when it opens, so there are
-	// no Effects.
+	// Draft means that the proof names no block which opened the motion. The node that exported it states that none
+	// had up to Head, and nothing can prove that. The mutation and its author are proven, and who may vote by each
+	// approval of the policy of Under. Which approval it takes, which branch, and what it finds depend on when it
+	// opens, so there are no Effects.
 	Draft bool
 	// Bare means that no block after the opening is known. Then the mutation, its author, the block, its anchors and
 	// the policy are proven; but which of the policy's approvals it takes, whether its conditions held, and the

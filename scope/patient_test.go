@@ -65,7 +65,8 @@ func TestP49PatientMutationsOpenMotions(t *testing.T) {
 	}
 }
 
-// TestPatientMutationsStandAlone: no bundle mixes a patient mutation with others, and none but changes of keys is patient.
+// TestPatientMutationsStandAlone: no bundle mixes a patient mutation with others, and none but changes of keys is
+// patient.
 func TestPatientMutationsStandAlone(t *testing.T) {
 	w := newAssembly(t, 4)
 	patient := func(m Mutation) Mutation {

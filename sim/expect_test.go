@@ -13,9 +13,9 @@ import (
 
 var librarySeeds = flag.Int("library-seeds", 0, "seeds with which TestLibraryShowsWhatItSays runs each scenario, instead of one or two")
 
-// TestLibraryShowsWhatItSays runs scenarios of the library: every second one by default, one in fifteen with -short, and
-// with AWEIGH_TESTS=all each with two seeds. No invariant breaks unexpectedly, and the outcome is the described one. By
-// chance, one seed of two may miss that.
+// TestLibraryShowsWhatItSays runs scenarios of the library: every second one by default, one in fifteen with -short,
+// and with AWEIGH_TESTS=all each with two seeds. No invariant breaks unexpectedly, and the outcome is the described
+// one. By chance, one seed of two may miss that.
 func TestLibraryShowsWhatItSays(t *testing.T) {
 	seeds := uint64(*librarySeeds)
 	if seeds == 0 {

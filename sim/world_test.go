@@ -136,8 +136,8 @@ var longest = []string{
 	"a-flood-never-rests.yaml", "order-after-an-order.yaml", "store-after-a-revocation.yaml", "too-many-open-blocks.yaml",
 }
 
-// TestFoundFailuresStayFixed plays every scenario that once broke something, the longest with AWEIGH_TESTS=all only; with
-// -short, one in three of them.
+// TestFoundFailuresStayFixed plays every scenario that once broke something, the longest with AWEIGH_TESTS=all only;
+// with -short, one in three of them.
 func TestFoundFailuresStayFixed(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "regress", "*.yaml"))
 	if err != nil || len(files) == 0 {

@@ -32,23 +32,25 @@ type openedKey struct {
 
 // asFlags adds the flags of writes that an author signs.
 func (a *app) asFlags(c *cobra.Command) *signedBy {
-	by := &signedBy{a,
+	return &signedBy{a,
 		c.Flags().String("as", "", "sign with the key of this file, of \"aweigh voter new\" or \"aweigh token create\", and not with the\n"+
 			"node's; the policy lists which keys may change what, see \"aweigh auth\""),
 		c.Flags().String("token", "", "a token that was made for the key of --as (\"aweigh token create --to\")"),
 		c.Flags().String("passphrase-file", "", "file with the passphrase of --as (default: ask)"), nil}
-	c.PreRunE = func(c *cobra.Command, _ []string) error { // the time of the request begins once the key is open
-		if !by.given() {
-			return nil
-		}
-		key, held, err := by.open(c.Context())
-		by.opened = &openedKey{key, held}
-		return err
-	}
-	return by
 }
 
 func (by *signedBy) given() bool { return *by.key != "" || *by.token != "" }
+
+// unlock opens the key, if one is given. It comes before the time of a request begins, which a person who types a
+// passphrase does not use up.
+func (by *signedBy) unlock(ctx context.Context) error {
+	if !by.given() {
+		return nil
+	}
+	key, held, err := by.open(ctx)
+	by.opened = &openedKey{key, held}
+	return err
+}
 
 // author opens the key, for writes to the scope that decides about a key.
 func (by *signedBy) author(ctx context.Context, s *session, key []byte) (*client.Author, *aweighv1.Scope, error) {

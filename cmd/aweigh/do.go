@@ -50,6 +50,9 @@ func (a *app) do() *cobra.Command {
 		if req.Once, err = once(); err != nil {
 			return err
 		}
+		if err := as.unlock(ctx); err != nil {
+			return err
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		key, r, err := a.led(ctx, s, name, *serializable)

@@ -63,6 +63,9 @@ func (a *app) put() *cobra.Command {
 		if req.Once, err = once(); err != nil {
 			return err
 		}
+		if err := as.unlock(ctx); err != nil {
+			return err
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		conditional := *absent || c.Flags().Changed("if-rev")
@@ -289,6 +292,9 @@ func (a *app) del() *cobra.Command {
 		req := &aweighv1.DeleteRequest{PrevKv: *prev}
 		req.Key, req.RangeEnd = bounds(name.Key())
 		if req.Once, err = once(); err != nil {
+			return err
+		}
+		if err := as.unlock(ctx); err != nil {
 			return err
 		}
 		ctx, cancel := s.limited(ctx)

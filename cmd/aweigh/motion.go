@@ -370,6 +370,9 @@ func (a *app) motionWithdraw() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := as.unlock(ctx); err != nil {
+			return err
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.motionNamed(ctx, args[0])

@@ -156,6 +156,9 @@ func (a *app) naming(c *cobra.Command, kind aweighv1.NameRequest_Kind, fill func
 		if err != nil {
 			return err
 		}
+		if err := as.unlock(ctx); err != nil {
+			return err
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		req := &aweighv1.NameRequest{Kind: kind, Once: o}

@@ -130,6 +130,9 @@ func (a *app) tokenCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := as.unlock(ctx); err != nil {
+			return err
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		about := []byte("/")
@@ -319,6 +322,9 @@ func (a *app) tokenRevoke() *cobra.Command {
 		if len(g.Record) == 0 {
 			return fmt.Errorf("%w: the token has no record: it ends at %s, with the record of the token that it was made "+
 				"of, or with its author's entry (\"aweigh auth revoke\")", errState, time.Unix(0, int64(t.NotAfter())).UTC().Format(time.RFC3339))
+		}
+		if err := as.unlock(ctx); err != nil {
+			return err
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()

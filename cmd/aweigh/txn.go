@@ -44,6 +44,9 @@ func (a *app) txn() *cobra.Command {
 		if req.Once, err = once(); err != nil {
 			return err
 		}
+		if err := as.unlock(ctx); err != nil {
+			return err
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		var resp *aweighv1.TxnResponse

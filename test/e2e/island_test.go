@@ -64,6 +64,13 @@ func TestIslandVotes(t *testing.T) {
 	var shown struct{ Key string }
 	n.tells(&shown, "voter", "show", key, "-o", "json")
 	n.approvals("prefix=/secrets/ threshold=3/4 min-anchors=4 window=1h approver=alice," + shown.Key + ",required")
+	policy := filepath.Join(n.dir, "policy.yaml")
+	shownPolicy := n.must("policy", "show", "--api", n.nodes[0].api)
+	patient := strings.Replace(shownPolicy, "pending: 0s", "pending: 720h", 1)
+	if err := os.WriteFile(policy, []byte(patient), 0o600); err != nil || patient == shownPolicy {
+		t.Fatalf("%v, or no limits.pending in\n%s", err, shownPolicy)
+	}
+	n.decreed("pending: 720h0m0s", policy)
 	var status struct{ Header struct{ Network string } }
 	n.tells(&status, "status", "--api", n.nodes[0].api, "-o", "json")
 	for _, p := range n.nodes { // each has asked the quorum once for its users
@@ -75,7 +82,7 @@ func TestIslandVotes(t *testing.T) {
 	for side := range 2 {
 		near, beside := n.nodes[2*side], n.nodes[2*side+1]
 		key := fmt.Sprint("/secrets/", side)
-		out, errs, code := n.command("put", key, "s3cret", "-m", "from an island", "--valid-for", "5m", "--timeout", "6s", "--api", near.api)
+		out, errs, code := n.command("put", key, "s3cret", "-m", "from an island", "--pending", "48h", "--timeout", "6s", "--api", near.api)
 		if code != 5 {
 			t.Fatalf("exit code %d\n%s%s", code, out, errs)
 		}
@@ -88,7 +95,7 @@ func TestIslandVotes(t *testing.T) {
 		}
 		n.must("motion", "export", ids[side][:8], "--api", beside.api, "--write", files[side])
 		shown := n.must("ballot", "inspect", files[side], "--network", status.Header.Network)
-		if !strings.Contains(shown, "not yet, as of block") || !strings.Contains(shown, "s3cret") || !strings.Contains(shown, "alice") {
+		if !strings.Contains(shown, "not yet, states the node") || !strings.Contains(shown, "s3cret") || !strings.Contains(shown, "alice") {
 			t.Errorf("a voter sees\n%s", shown)
 		}
 	}
