@@ -52,6 +52,11 @@ func (c *Client) Motion(ctx context.Context, id []byte) (*aweighv1.MotionRespons
 	return read(ctx, c, aweighv1connect.NodeClient.Motion, &aweighv1.MotionRequest{Id: id, Linearizable: true})
 }
 
+// Draft reports how a motion stands that a write at the node which answers may open, without asking the quorum.
+func (c *Client) Draft(ctx context.Context, id []byte) (*aweighv1.MotionResponse, error) {
+	return read(ctx, c, aweighv1connect.NodeClient.Motion, &aweighv1.MotionRequest{Id: id})
+}
+
 // ExportMotion asks for the proof of a motion, for voters without a network. It
 // comes from a node unverified: call Verify with a network identity that you trust.
 func (c *Client) ExportMotion(ctx context.Context, id []byte) (*scope.MotionProof, error) {

@@ -45,6 +45,9 @@ func (c *client) program() {
 	for range 5 + r.IntN(14) {
 		all = append(all, c.statement(&d, all))
 	}
+	if len(all) > 1 { // what is patient stands alone, also when it is asked for again
+		all = slices.DeleteFunc(all, func(m scope.Mutation) bool { return m.Patient })
+	}
 	if one := slices.IndexFunc(all, patient); w.Genesis.Policy.AsksOfKeys() && one >= 0 && r.IntN(3) == 0 { // alone
 		m := all[one]
 		m.Patient = true

@@ -36,10 +36,15 @@ func reachedGoals(r *Result, into map[string]uint64) {
 func TestBusyPrefixesAreHandedOver(t *testing.T) {
 	testshort.Skip(t)
 	reached := make(map[string]uint64)
+	var short []uint64
 	goals := []string{"keys handed over", "second level", "write followed", "scope founded under fire", "crash before send", "lost writes"}
 	missing := func(g string) bool { return reached[g] == 0 }
 	for seed := uint64(1); seed <= testshort.Cases[uint64](2, 2, 8) || seed <= 6 && slices.ContainsFunc(goals, missing); seed++ {
 		r := mustRun(t, library(t, "nested", seed))
+		if len(r.missing()) > 0 && !r.Stuck() && len(r.Broken) == 0 { // by chance, the inner scope is founded first
+			short = append(short, seed)
+			continue
+		}
 		if r.Failed() || !r.Healed.Reached || len(r.Scopes) != 2 {
 			t.Fatalf("seed %d: %s; scopes %+v", seed, r.Failure(), r.Scopes)
 		}
@@ -53,6 +58,9 @@ func TestBusyPrefixesAreHandedOver(t *testing.T) {
 			t.Errorf("seed %d: %+v, %+v", seed, r.Verdicts[Handover], r.Verdicts[Isolation])
 		}
 		reachedGoals(r, reached)
+	}
+	if len(short) > 1 {
+		t.Errorf("seeds %v show less than they were made to", short)
 	}
 	for _, g := range goals {
 		if missing(g) {

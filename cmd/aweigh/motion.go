@@ -295,9 +295,9 @@ func (a *app) hintDraft(ctx context.Context, s *session, err error) {
 	if s.Format != show.Table || !errors.As(err, &u) || len(u.Mutation) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // the time of the write may be over
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // the time of the write may be over
 	defer cancel()
-	if r, err := s.Client.Motion(ctx, u.Mutation); err == nil && r.Motion.Fate == "waiting" {
+	if r, err := s.Client.Draft(ctx, u.Mutation); err == nil && r.Motion.Fate == "waiting" {
 		fmt.Fprintf(a.err, "it takes approval: when a block can be made, motion %x opens. To see it and to vote on it before: "+
 			"aweigh motion show %x; aweigh motion export %x --write m.motion\n", u.Mutation[:4], u.Mutation[:4], u.Mutation[:4])
 	}
