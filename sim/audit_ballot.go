@@ -6,6 +6,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/quorum/monitor"
 	"github.com/aweigh/aweigh/scope"
@@ -42,6 +43,15 @@ func (x *watch) proposed(h scope.Header) {
 	x.headers[h.Hash()] = h
 	if int(h.Epoch) < len(x.follower.epochs) {
 		x.follower.epochs[h.Epoch].Propose(h.Hash(), h.Parent, h.View)
+	}
+}
+
+// given notes a block that a node gives on request: a crash may have kept its proposal from leaving.
+func (x *watch) given(f *frame) {
+	if raw, ok := f.open().(machine.RawBlock); ok {
+		if b, err := scope.DecodeBlock(raw, scope.MostLimits(), x.w.verify); err == nil {
+			x.proposed(b.Header)
+		}
 	}
 }
 

@@ -215,12 +215,8 @@ func (x *watch) said(n *Node, f *frame) {
 			x.ending.proposed(w, n, p)
 			x.time.sees(w, p)
 		}
-	case "block": // of a proposal that a crash may have kept from leaving
-		if raw, ok := f.open().(machine.RawBlock); ok {
-			if b, err := scope.DecodeBlock(raw, scope.MostLimits(), w.verify); err == nil {
-				x.proposed(b.Header)
-			}
-		}
+	case "block":
+		x.given(f)
 	}
 }
 
