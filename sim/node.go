@@ -399,3 +399,13 @@ func (n *Node) Note(note machine.Note) {
 		n.world.watch.noted(n, note)
 	}
 }
+
+// seats reports whether another node is an anchor in the epoch of this one. It
+// is not, if one of them does not know yet that it joined, or left.
+func (n *Node) seats(o *Node) bool {
+	if o.key == nil || n.machine == nil {
+		return false
+	}
+	_, seated := n.machine.Epoch().Roster.Seat(o.anchorID())
+	return seated
+}

@@ -407,16 +407,6 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 	x.w.say("%s refuses %s from %s: %v", to, describe(f), from, err)
 }
 
-// seats reports whether another node is an anchor in the epoch of this one. It
-// is not, if one of them does not know yet that it joined, or left.
-func (n *Node) seats(o *Node) bool {
-	if o.key == nil || n.machine == nil {
-		return false
-	}
-	_, seated := n.machine.Epoch().Roster.Seat(o.anchorID())
-	return seated
-}
-
 // heard looks at a frame that a node took in.
 func (x *watch) heard(from, to *Node, f *frame) {
 	if p, ok := f.open().(machine.Proposal); ok && from.liar != nil { // which may have been changed after it was sent
