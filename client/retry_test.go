@@ -297,6 +297,13 @@ func TestRequestsAreDatedByTheScopesTime(t *testing.T) {
 			t.Errorf("%s: %v after %d tries", name, err, len(f.puts))
 		}
 	}
+	f.puts = nil
+	later := &aweighv1.Once{Nonce: []byte("12345678"), ValidUntilNs: ahead}
+	f.put = func(int) error { return expired() }
+	var u *Undecided
+	if _, err := c.Put(t.Context(), &aweighv1.PutRequest{Key: []byte("/a"), Once: later}); !errors.As(err, &u) {
+		t.Errorf("over by the node's clock, and not by the scope's time: %v", err) // a block of before may become final
+	}
 	f.puts, f.put = nil, func(int) error { return expired() }
 	if err := put(t, c); !errors.Is(err, ErrExpired) || len(f.puts) != 2 {
 		t.Errorf("a node that always says so: %v after %d tries", err, len(f.puts))

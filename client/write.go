@@ -70,7 +70,7 @@ func mayBeOrdered(err error, once *aweighv1.Once) bool {
 // the request is asked, again and again until it answers, ctx ends, or it stays
 // away for patience.
 func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp], req *Req, once *aweighv1.Once, fresh bool) (resp *Resp, err error) {
-	var taker, last *endpoint
+	var taker *endpoint
 	var failed []error
 	for try, pause := 0, firstPause; ; try, pause = try+1, min(2*pause, lastPause) {
 		failed = failed[:0]
@@ -79,7 +79,7 @@ func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp],
 			if fresh && err != nil && redate(err, once) {
 				resp, err = ask.at(ctx, e, req)
 			}
-			if last = e; err != nil && notTaken(err) {
+			if err != nil && notTaken(err) {
 				failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
 				return false
 			}
@@ -91,11 +91,7 @@ func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp],
 		}
 	}
 	if taker == nil {
-		err := errors.Join(failed...)
-		if last != nil && !fresh && mayBeOrdered(err, once) {
-			return nil, &Undecided{Once: once, Node: last.address, Cause: err, ValidUntil: time.Unix(0, once.ValidUntilNs)}
-		}
-		return nil, err
+		return nil, errors.Join(failed...)
 	}
 	for pause, since := firstPause, time.Now(); unknown(err) && ctx.Err() == nil && time.Since(since) < patience; pause = min(2*pause, lastPause) {
 		if sleep(ctx, pause) != nil {
@@ -104,6 +100,11 @@ func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp],
 		var again error
 		if resp, again = ask.at(ctx, taker, req); again == nil || !notTaken(again) {
 			err = again
+		}
+	}
+	if err != nil && !fresh && mayBeOrdered(err, once) {
+		return nil, &Undecided{
+			Once: once, Node: taker.address, Cause: taker.named(err), ValidUntil: time.Unix(0, once.ValidUntilNs),
 		}
 	}
 	return resp, undecided(taker.named(err), once, taker)

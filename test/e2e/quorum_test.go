@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,18 @@ func TestNoQuorumSaysSo(t *testing.T) {
 			t.Error("want exit code 5 within 4 s, and a text with the weight needed and --nonce")
 		}
 	})
+	t.Run("a write whose time is over", func(t *testing.T) {
+		put := []string{"put", "--api", n.nodes[0].api, "--timeout", "2s", "--valid-for", "1s", "/over", "1"}
+		_, errs, code := n.command(put...)
+		nonce := regexp.MustCompile(`--nonce (\S+)`).FindStringSubmatch(errs)
+		if code != 5 || nonce == nil {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		_, errs, code = n.command(append(put, "--nonce", nonce[1])...)
+		if code != 5 || !strings.Contains(errs, "may still commit") || strings.Contains(errs, "never will be") {
+			t.Errorf("repeated when its time is over by all clocks, and not by the newest block: exit code %d: %s", code, errs)
+		}
+	})
 	t.Run("reads", func(t *testing.T) {
 		began := time.Now()
 		_, err := c.Get(within(t, 3*time.Second), []byte("/before"))
@@ -137,7 +150,7 @@ func TestNoQuorumSaysSo(t *testing.T) {
 			t.Errorf("%s was written %d times, want once", key, count[key])
 		}
 	}
-	for _, key := range []string{"/failed", "/command"} { // nobody repeated them: either way is right, once
+	for _, key := range []string{"/failed", "/command", "/over"} { // nobody repeated them: either way is right, once
 		if count[key] > 1 {
 			t.Errorf("%s was written %d times", key, count[key])
 		}
