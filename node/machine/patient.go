@@ -8,7 +8,8 @@ import (
 )
 
 // Patient bundles, which may wait for weeks, take one part in patientShare of the pool, and those of one author one in
-// patientOfOne.
+// patientOfOne. Where authors that are neither anchors nor clients of this node ask for more, bundles of all take no
+// more than half of that part: the rest is left to anchors, and to this node's clients.
 const (
 	patientShare = 4
 	patientOfOne = 16
@@ -25,9 +26,17 @@ func patientAuthor(b *scope.CheckedBundle) aweigh.Hash {
 	return b.Mutations()[0].Principal()
 }
 
-// waitsFull reports why there is no room for a bundle of some bytes that may wait for weeks.
-func (p *pool) waitsFull(author aweigh.Hash, bytes int) error {
-	if !author.IsZero() && (p.patient[author]+bytes > p.limit/patientOfOne || p.patient[aweigh.Hash{}]+bytes > p.limit/patientShare) {
+// patientRoom reports why the pool has no room for a bundle that may wait for weeks.
+func (m *Machine) patientRoom(b *scope.CheckedBundle, from Peer) error {
+	p, author := &m.pool, patientAuthor(b)
+	if author.IsZero() || p.entries[b.ID()] != nil {
+		return nil
+	}
+	all := p.limit / patientShare
+	if from != "" && !m.sits(author) {
+		all /= 2
+	}
+	if n := len(b.Raw()); p.patient[author]+n > p.limit/patientOfOne || p.patientAll+n > all {
 		return errManyPatient
 	}
 	return nil
@@ -38,12 +47,12 @@ func (p *pool) countPatient(e *pooled, by int) {
 	if e.patience.IsZero() {
 		return
 	}
+	n := by * len(e.bundle.Raw())
+	p.patientAll += n
 	if p.patient == nil {
 		p.patient = make(map[aweigh.Hash]int)
 	}
-	for _, author := range []aweigh.Hash{e.patience, {}} {
-		if p.patient[author] += by * len(e.bundle.Raw()); p.patient[author] == 0 {
-			delete(p.patient, author)
-		}
+	if p.patient[e.patience] += n; p.patient[e.patience] == 0 {
+		delete(p.patient, e.patience)
 	}
 }

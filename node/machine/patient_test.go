@@ -49,11 +49,17 @@ func TestPatientBundlesLeaveRoom(t *testing.T) {
 		return taken
 	}
 	var all []int
-	for i := range byte(6) {
+	for i := range byte(4) {
 		all = append(all, fill(loneKey(t, 20+i)))
 	}
-	if all[0] != 2 || all[3] != 2 || all[5] != 0 || n.pool.bytes > n.pool.limit/patientShare {
-		t.Fatalf("authors have %v bundles of %d bytes in all", all, n.pool.bytes)
+	if all[0] != 2 || all[1] != 2 || all[3] != 0 || n.pool.bytes > n.pool.limit/patientShare/2 {
+		t.Fatalf("strangers have %v bundles of %d bytes in all", all, n.pool.bytes)
+	}
+	if got := fill(n.author); got != 2 {
+		t.Errorf("an anchor's node has %d bundles beside those of strangers", got)
+	}
+	if err := n.admit(n.waits(t, loneKey(t, 30), 1, size, month), ""); err != nil {
+		t.Errorf("a client of this node: %v", err)
 	}
 	if err := n.admit(n.waits(t, loneKey(t, 20), 99, size, time.Minute), "peer"); err != nil {
 		t.Errorf("what waits for a minute: %v", err)
@@ -62,11 +68,11 @@ func TestPatientBundlesLeaveRoom(t *testing.T) {
 	// A bundle that expires does so behind those that wait on, and gives its room back.
 	before := n.pool.bytes
 	n.pool.expire(n.now.Add(2 * time.Minute))
-	if n.pool.bytes >= before || len(n.pool.patient) == 0 {
+	if n.pool.bytes >= before || len(n.pool.patient) == 0 || n.pool.patientAll == 0 {
 		t.Errorf("%d bytes wait, %d before", n.pool.bytes, before)
 	}
 	n.pool.expire(n.now.Add(month + time.Minute))
-	if n.pool.bytes != 0 || len(n.pool.patient) != 0 {
+	if n.pool.bytes != 0 || len(n.pool.patient) != 0 || n.pool.patientAll != 0 {
 		t.Errorf("in the end %d bytes wait, counted are %v", n.pool.bytes, n.pool.patient)
 	}
 }

@@ -27,7 +27,9 @@ type pool struct {
 	kept      []aweigh.Hash        // bundles that are gone but still on disk
 	durable   map[aweigh.Hash]bool // mutations of the bundles that wait and are on disk
 	paced     map[string]int64     // mutations, by the entry of the policy's authors that counts them at its rate
-	patient   map[aweigh.Hash]int  // bytes of patient bundles, by the author that they act for; all of them under the zero hash
+	patient   map[aweigh.Hash]int  // bytes of patient bundles, by the author that they act for
+
+	patientAll int // bytes of all patient bundles
 }
 
 type pooled struct {
@@ -53,7 +55,7 @@ func newPool(limit int) pool { return pool{limit: limit} }
 // room for a bundle that a proposal waits for: otherwise an attacker could fill the pools of all anchors with
 // different bundles, and no proposal could be assembled.
 func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now aweigh.Instant) error {
-	local, patient := from == "", patientAuthor(b)
+	local := from == ""
 	if e := p.entries[b.ID()]; e != nil {
 		if local {
 			p.adopt(e)
@@ -63,10 +65,9 @@ func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now a
 	if p.bytes+len(b.Raw()) > p.limit && !wanted {
 		return ErrBusy
 	}
-	if full := p.waitsFull(patient, len(b.Raw())); full != nil && !wanted {
-		return full
+	e := &pooled{
+		bundle: b, from: from, local: local, scarce: scarce, came: now, since: now, patience: patientAuthor(b),
 	}
-	e := &pooled{bundle: b, from: from, local: local, scarce: scarce, came: now, since: now, patience: patient}
 	p.countPatient(e, +1)
 	if p.entries == nil {
 		p.entries = make(map[aweigh.Hash]*pooled)
@@ -311,6 +312,9 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	counts, failure := m.paces(b, max(m.now, head))
 	if failure != nil && !wanted {
 		return failure
+	}
+	if err := m.patientRoom(b, from); err != nil && !wanted {
+		return err
 	}
 	scarce := from != "" && m.anchors[from] == (aweigh.AnchorID{})
 	if err := m.pool.add(b, from, scarce, wanted, m.now); err != nil {
