@@ -60,6 +60,9 @@ func (n *Replica) drafts(ctx context.Context, named []byte) (all []Motion, err e
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	for _, w := range s.waits {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		m, err := n.draft(v, &w)
 		if errors.Is(err, scope.ErrNoDraft) {
 			continue
@@ -69,7 +72,7 @@ func (n *Replica) drafts(ctx context.Context, named []byte) (all []Motion, err e
 		}
 		all = append(all, m)
 	}
-	return all, ctx.Err()
+	return all, nil
 }
 
 func (n *Replica) draft(v *View, w *queued) (m Motion, err error) {

@@ -32,7 +32,13 @@ func (s *State) Draft(c *CheckedBundle, nth int, at aweigh.Instant) (*Motion, er
 	}
 	x := newExecution(s, &Block{Header: h})
 	x.purse.reserve, x.priced = c.reserve, true // what opens no motion need not be executed
-	out, err := x.apply(m, false, nil)
+	var spent *Receipt
+	if was, known, err := x.receipt(exceeding(c.id)); err != nil {
+		return nil, err
+	} else if known {
+		spent = &was
+	}
+	out, err := x.apply(m, c.until.Sub(h.Time) > x.policy.Limits.Patience(c.Patient()), spent)
 	if err != nil {
 		return nil, err
 	}

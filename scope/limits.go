@@ -59,8 +59,8 @@ func DefaultLimits() Limits {
 }
 
 // What no policy may exceed: a block must fit into a frame of 8 MiB and into
-// what package canon decodes, and receipts are kept until ValidUntil. Each is smaller than the lineage entry of its
-// mutation, which is kept for good.
+// what package canon decodes, and receipts are kept until ValidUntil. Beside most of them stands a lineage entry,
+// which is larger and stays for good; bundles that exceeded what they declare leave a receipt alone.
 const (
 	mostBlockBytes     = 6 << 20
 	mostBlockMutations = 100_000

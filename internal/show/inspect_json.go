@@ -74,6 +74,7 @@ type inspectionJSON struct {
 	Held          bool             `json:"conditions_held"`
 	Reach         []reachJSON      `json:"reach,omitempty"` // ranges of keys that the author may change; none: all
 	Operations    []*operationJSON `json:"operations"`
+	Otherwise     []*operationJSON `json:"otherwise,omitempty"`      // of a draft: what it does if its conditions do not hold when it opens
 	Effects       []effectJSON     `json:"effects"`                  // of operations without transactions within
 	Origin        *attestationJSON `json:"origin,omitempty"`         // the block that opened it; none of a draft
 	Head          attestationJSON  `json:"head"`                     // a later one, whose lineage includes that, or the same if it is bare
@@ -126,7 +127,9 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 		out.Reach = append(out.Reach, x)
 	}
 	ops := r.Txn.Success
-	if !mo.Success {
+	if r.Draft {
+		out.Held, out.Otherwise = false, operationsOf(r.Txn.Failure)
+	} else if !mo.Success {
 		ops = r.Txn.Failure
 	}
 	out.Operations = operationsOf(ops)
