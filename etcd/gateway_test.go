@@ -88,7 +88,7 @@ func browser(t *testing.T, secure *tls.Config) *http.Client {
 }
 
 // TestGatewayHasNoUserOfItsOwn: over TLS with clients' certificates a caller by gRPC is the user that its certificate
-// names; by the gateway it is nobody without a token, whatever its certificate or its headers say.
+// names; through the gateway it has no user without a token, whatever its certificate or its headers say.
 func TestGatewayHasNoUserOfItsOwn(t *testing.T) {
 	ca := issued(t, "ca", nil)
 	pool := x509.NewCertPool()

@@ -83,7 +83,7 @@ func observed(t *testing.T, by *Node, trusted scope.Trusted, look func(ctx conte
 var errLeave = errors.New("seen")
 
 // TestHistoriesOfOldKeysAreRefused: what does not come by the trusted roster is refused before anything of it is
-// served, and taken by those who trust the genesis alone.
+// served, and taken by nodes that trust the genesis alone.
 func TestHistoriesOfOldKeysAreRefused(t *testing.T) {
 	c, _ := elsewhere(t)
 	feeds := c.nodes[0]

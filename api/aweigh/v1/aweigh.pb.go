@@ -5931,7 +5931,7 @@ func (x *MotionsResponse) GetMotions() []*Motion {
 type Motion struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Id             []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // that of the mutation
-	Fate           string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // waiting (no block has opened it yet: what follows is how it would open as of the state here, and opened_ns, deadline_ns and height mean nothing), open, approved (it waits for its turn to be carried), carried, effective (of a decision, after carried), rejected, expired, void, superseded, withdrawn
+	Fate           string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // waiting (no block has opened it yet: the other fields show how it would open by the state here; opened_ns, deadline_ns and height are 0), open, approved (it waits for its turn to be carried), carried, effective (of a decision, after carried), rejected, expired, void, superseded, withdrawn
 	Reason         string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // for void
 	Author         []byte                 `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
 	AuthorName     string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // of the node or anchor, where known

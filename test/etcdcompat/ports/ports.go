@@ -1,4 +1,5 @@
-// Package ports finds ports for processes that tests start.
+// Package ports finds ports for processes that tests start. It stands apart from the program's own package of that
+// name, as this module depends on nothing of the program's.
 package ports
 
 import (
