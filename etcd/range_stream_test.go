@@ -49,7 +49,7 @@ func (w *world) stream(t *testing.T, r *etcdpb.RangeRequest) (whole *etcdpb.Rang
 // TestStreamsMergeToTheRange: whatever is asked for, in one scope or several, in parts or at once.
 func TestStreamsMergeToTheRange(t *testing.T) {
 	t.Parallel()
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	w := newWorld(t, 1, Config{})
 	for i := range 60 {
 		size := 1 + i

@@ -361,7 +361,7 @@ func TestDeliveriesAreWhatProtobufWrites(t *testing.T) {
 // TestClientsOfTheGatewayThatTakeNothingAreCutOff: their streams come from within the process, and what is closed is
 // their own connection.
 func TestClientsOfTheGatewayThatTakeNothingAreCutOff(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	w := newWorldOf(t, 1, Config{}, node.Config{WatchMemory: 1 << 20, WatchSlow: 2 * time.Second})
 	const puts = 24 // more than sockets hold
 	for i := range puts {

@@ -158,6 +158,7 @@ func kindOf(key []byte) string {
 // TestEveryBentRecordIsFound: in a store that holds what a network made final, one record
 // of each kind is bent, taken away, or added.
 func TestEveryBentRecordIsFound(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	s, g := full(t)
 	rep, err := Audit(s, g, nil)

@@ -16,7 +16,7 @@ import (
 // follows them. A client of one that is ahead is never told that something committed; one that is behind
 // dates what its clients want by the scope's time, so it is done.
 func TestNodeStartedWithAWrongClockHarmsItselfAlone(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	for name, by := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 // TestHostileQuestionsAreRefused: what no honest node asks is refused, within what the
 // peer may make an anchor do.
 func TestHostileQuestionsAreRefused(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	c, _, _ := newRegions(t, quorum.BFT)
 	p, err := c.nodes[0].In("/b/")
@@ -119,7 +119,7 @@ func FuzzForeign(f *testing.F) {
 // TestFirstQuestionsFindTheScope: whatever a node that knows of no scope is asked first, it
 // finds the scope that decides, and not what a scope above has kept of the key.
 func TestFirstQuestionsFindTheScope(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	for name, ask := range map[string]func(ctx context.Context, o *Node) (string, error){
 		"resolve": func(ctx context.Context, o *Node) (string, error) {
@@ -166,7 +166,7 @@ func TestFirstQuestionsFindTheScope(t *testing.T) {
 // TestForeignReadsNameTheirRevision: what was read as of the revision that an answer names
 // is what it says, while clients write.
 func TestForeignReadsNameTheirRevision(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	c, _, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -225,7 +225,7 @@ func TestForeignReadsNameTheirRevision(t *testing.T) {
 // TestLiarsMoveNoClocks: a liar that says the truth as of another moment, or claims an epoch
 // that it does not prove, neither moves what an answer is as of nor holds it up.
 func TestLiarsMoveNoClocks(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	c, a, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

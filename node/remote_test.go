@@ -497,7 +497,7 @@ func BenchmarkForeignRead(b *testing.B) {
 // TestForeignScopesAreLookedAtMeanwhile: a node that is referred to scopes tells all the while which
 // it knows, and with whom it connects.
 func TestForeignScopesAreLookedAtMeanwhile(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	_, _, o := newRegions(t, quorum.BFT)
 	done := make(chan struct{})

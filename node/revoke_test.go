@@ -272,7 +272,7 @@ func TestFollowersHoldWhatTheyShallGovern(t *testing.T) {
 // TestUnknownOrdersHoldNothingUp: two of four anchors know an order of which the others do not hear, and so do
 // not vote for what obeys it. The scope goes on all the same.
 func TestUnknownOrdersHoldNothingUp(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	c := noticed(t, 4, time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

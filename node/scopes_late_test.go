@@ -21,7 +21,7 @@ import (
 // founded, and have the state of its parent from a snapshot since. What they were to
 // take over, the one that was there gives them, and the scope begins.
 func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	a := newFar(t, nil)
 	away := vfs.NewMem()

@@ -109,7 +109,7 @@ func (c *cluster) value(ctx context.Context, node int, key string) string {
 // it, while it gets a scope of its own, and that one a child. No write is lost, refused
 // or done twice, and the watch tells of each once.
 func TestBusyPrefixIsHandedOver(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	c := startCluster(t, 4, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

@@ -132,7 +132,7 @@ func TestSnapshotComesFromSeveralPeers(t *testing.T) {
 // TestPartThatWasNotOfferedIsFoundOut: the peer that gives it is found out at
 // once, and nothing of what others gave is lost.
 func TestPartThatWasNotOfferedIsFoundOut(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	a, parts, bend := newGivers(t)
 	lie := func(_, v []byte) []byte { return append(bytes.Clone(v), 'x') }
@@ -147,7 +147,7 @@ func TestPartThatWasNotOfferedIsFoundOut(t *testing.T) {
 
 // TestGiverThatHangsIsReplaced: others give the part that it was asked for.
 func TestGiverThatHangsIsReplaced(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	a, parts, bend := newGivers(t)
 	free := make(chan struct{})
@@ -170,7 +170,7 @@ func TestGiverThatHangsIsReplaced(t *testing.T) {
 
 // TestGiverThatDiesIsReplaced: an anchor stops in the middle.
 func TestGiverThatDiesIsReplaced(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	a, parts, bend := newGivers(t)
 	free := make(chan struct{})
@@ -197,7 +197,7 @@ func TestGiverThatDiesIsReplaced(t *testing.T) {
 
 // TestLoneSlowGiverIsLeft: but only if it is alone, slow, and others are there.
 func TestLoneSlowGiverIsLeft(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	a, _, _ := newGivers(t)
 	o := a.observe(newIdentity(t), vfs.NewMem())

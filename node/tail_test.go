@@ -123,7 +123,7 @@ func TestTailsComeInPages(t *testing.T) {
 // TestTailsNameWhatIsMissing: a node that caught up by a snapshot refuses entries from before, and names the first that
 // it can show; a node that dropped blocks shows their entries without what makes the blocks final.
 func TestTailsNameWhatIsMissing(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	a := newFar(t, func(i int, cfg *Config) { cfg.Prune = i == 1 })
 	startAll(a)

@@ -240,7 +240,7 @@ func TestRecountAgreesWithTheCount(t *testing.T) {
 // TestMotionScenariosShowWhatTheySay looks for the subjects of the library's
 // scenarios, under a few seeds.
 func TestMotionScenariosShowWhatTheySay(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	for name, goals := range map[string][]string{
 		"motions":               {"motion carried", "motion rejected", "motion void", "motion withdrawn"},
 		"offline-voters":        {"early ballot", "late ballot", "motion carried"},

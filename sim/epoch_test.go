@@ -14,7 +14,7 @@ import (
 // TestEpochsEndUnderFire runs worlds whose epochs hold few blocks: all stay in
 // agreement on every roster, and go on.
 func TestEpochsEndUnderFire(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	changes, worlds := 0, testshort.Cases(0, 8, 20)
 	for seed := range uint64(worlds) {
 		s := scenario.Draw(seed)
@@ -66,7 +66,7 @@ func TestEpochsEndUnseen(t *testing.T) {
 // are proven to, and neither has a weight in the epoch after the one whose block
 // holds the proof.
 func TestTwoOnOneKeyAreBarredAtOnce(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	barred, seeds := 0, testshort.Cases[uint64](0, 8, 16)
 	for seed := uint64(1); seed <= seeds; seed++ {
 		r := mustRun(t, scenario.Scenario{

@@ -11,7 +11,7 @@ import (
 // TestExceededStaysUndone: liars send again the bundles that exceeded what they declare, when they would fit. Clients
 // that got the answer that nothing was done never read their writes.
 func TestExceededStaysUndone(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	reached := uint64(0)
 	for seed := uint64(1); seed <= 3; seed++ {
 		r := mustRun(t, scenario.Scenario{

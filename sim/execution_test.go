@@ -40,7 +40,7 @@ func TestStatesAreComparedWithTheModel(t *testing.T) {
 
 // TestLittleIsUnmodelled bounds what the model takes from nodes: governments and delegations.
 func TestLittleIsUnmodelled(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	known := []string{"delegation", "outcome of govern"}
 	var executed, unmodelled uint64
 	worlds := testshort.Cases[uint64](0, 16, 30)

@@ -77,7 +77,7 @@ func (x *exhaustive) tick(*liar) {}
 // forged, or is new, is missed there. Those after a question mark are met in few worlds. After a change of messages:
 // go test ./sim -run TestNothingForgedIsTaken -update
 func TestNothingForgedIsTaken(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	fewest, most := testshort.Cases[uint64](1, 1, 4), uint64(20) // worlds
 	file, done := filepath.Join("testdata", "forgeries.txt"), make(map[string]int)
 	table, err := os.ReadFile(file)

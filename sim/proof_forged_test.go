@@ -30,7 +30,7 @@ var free = map[string]string{
 // the types of package scope that are verified from the network's identity, and their places are all of their fields: a
 // new one is forged as well.
 func TestForgedProofsAreRefused(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	each := testshort.Cases(1, 3, 3) // changes of one place
 	samples, done := proofs(t), make(map[string]int)
 	for _, name := range proofKinds(t) {

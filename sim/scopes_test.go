@@ -72,7 +72,7 @@ func TestBusyPrefixesAreHandedOver(t *testing.T) {
 // TestHostileScopesHarmNoOtherScope: whatever all anchors of a scope play in it, the scopes
 // above and beside it hold, and go on.
 func TestHostileScopesHarmNoOtherScope(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	reached := make(map[string]uint64)
 	for i, plays := range []string{"equivocate rival replay", "mute", "garbage slander", "rewrite usurp", "defeat delay", "withhold stale censor flood"} {
 		if i%2 == 0 && !testshort.All() {
@@ -101,7 +101,7 @@ func TestHostileScopesHarmNoOtherScope(t *testing.T) {
 // TestScopesBelowAreWatched takes the excuse from a hostile scope: what its anchors do
 // must be seen there then.
 func TestScopesBelowAreWatched(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	broken := make(map[string]bool)
 	for seed := uint64(1); seed <= 60 && !(broken["agreement"] && broken["ballots"] && broken["sound"]); seed++ {
 		s := library(t, "hostile-scope", seed)
@@ -146,7 +146,7 @@ func handedOver(t *testing.T, before func(*World)) (w, child *World) {
 
 // TestHandoverCanBreak changes by hand what there is to hold a hand-over against.
 func TestHandoverCanBreak(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	for name, c := range map[string]struct {
 		before func(*World)
 		after  func(w, child *World)

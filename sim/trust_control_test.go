@@ -111,7 +111,7 @@ func TestMisjudgementsAreSeen(t *testing.T) {
 // TestTrustInvariantsCanBreak shows worlds in which more than the budget is at
 // fault, or the honest are fooled, and trust does not hold.
 func TestTrustInvariantsCanBreak(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	barred := scenario.Scenario{
 		Network: scenario.Network{Anchors: 7, EpochBlocks: 4, Whole: 1}, Load: scenario.Load{Writes: 60},
 		Cast:   []scenario.Role{{Play: []string{"equivocate"}, Weight: "over", Rate: 100_000}},

@@ -162,7 +162,7 @@ func above(share, bound int) string {
 // TestTrustHoldsUnderAttack plays each attack on trust with some seeds, or with
 // many: go test ./sim -run TestTrustHoldsUnderAttack -trustseeds 1000 -timeout 10h -v
 func TestTrustHoldsUnderAttack(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	for _, p := range trustPlays {
 		t.Run(p.name, func(t *testing.T) {
 			s, err := scenario.FromLibrary(p.name)

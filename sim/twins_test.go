@@ -17,7 +17,7 @@ var allTwins = flag.Bool("all-twins", false, "enumerate more partitions in TestT
 // blocks must become final, or the run has proven nothing. As a positive control the
 // same is done in mode crash, where no anchor may lie: there some split must fork.
 func TestTwins(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	for mode, anchors := range map[string]int{"bft": 4, "crash": 3} {
 		t.Run(mode, func(t *testing.T) {
 			forks, final, runs := 0, 0, 0

@@ -18,7 +18,7 @@ import (
 // in a chain of scopes, while that comes to be, keys and aliases move, epochs end, and an anchor lies
 // to them.
 func TestVisitorsGoByReferral(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	reached := make(map[string]uint64)
 	deepest := 0
 	goals := []string{"visit", "visitor's write", "referral", "visit over two referrals", "epoch proven to a visitor", "answer from a cache", "asked as of one revision", "answer outvoted", "forged referral", "write followed"}
@@ -48,7 +48,7 @@ func TestVisitorsGoByReferral(t *testing.T) {
 
 // TestReferredCanBreak changes by hand what visitors are held to.
 func TestReferredCanBreak(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	for name, c := range map[string]struct {
 		change func(w *World, v *visitor, f *referral.Scope)
 		breaks bool

@@ -109,7 +109,7 @@ var update = flag.Bool("update", false, "put the traces on record")
 func TestDrawnWorldsHold(t *testing.T) {
 	count := uint64(*worlds)
 	if count == 0 {
-		count = testshort.Cases[uint64](4, 20, 60)
+		count = testshort.Cases[uint64](4, 12, 60)
 	}
 	for seed := uint64(1); seed <= count; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestFoundFailuresStayFixed(t *testing.T) {
 				testshort.Skip(t)
 			}
 			if slices.Contains(longest, filepath.Base(file)) {
-				testshort.SkipUnlessAll(t)
+				testshort.SkipUnlessLong(t)
 			}
 			raw, err := os.ReadFile(file)
 			if err != nil {

@@ -41,7 +41,7 @@ func (m waiting) Run() int {
 //	[!] code N aweigh …    runs a command that must exit with N
 //	await FILE TEXT         waits until a file holds a text
 //	motioned FILE           makes the files of a motion for tests (see there)
-//	[all] …                 holds with AWEIGH_TESTS=all
+//	[long] …                holds with AWEIGH_TESTS=all, and if -run names tests
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -53,10 +53,10 @@ func TestStories(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "all" {
+			if name != "long" {
 				return false, fmt.Errorf("no condition %s", name)
 			}
-			return testshort.All(), nil
+			return testshort.Long(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":  code,

@@ -1,5 +1,5 @@
 // Package testshort decides how much a test does: little with go test -short, which runs what finishes within seconds;
-// more by default, which runs what a change has to pass; and all with AWEIGH_TESTS=all, as .ci/run does.
+// more by default, in minutes; and all with AWEIGH_TESTS=all, as .ci/run does, or where -run names a test.
 package testshort
 
 import (
@@ -20,11 +20,16 @@ func Skip(t testing.TB) {
 	}
 }
 
-// SkipUnlessAll skips a test that takes many seconds unless AWEIGH_TESTS=all is set.
-func SkipUnlessAll(t testing.TB) {
+// Long reports whether tests run that take many seconds: with AWEIGH_TESTS=all, and if -run names tests.
+func Long() bool {
+	return All() || !testing.Short() && flag.Lookup("test.run").Value.String() != ""
+}
+
+// SkipUnlessLong skips a test that takes many seconds, unless Long.
+func SkipUnlessLong(t testing.TB) {
 	t.Helper()
-	if !All() {
-		t.Skip("takes many seconds: AWEIGH_TESTS=all runs it")
+	if !Long() {
+		t.Skip("takes many seconds: AWEIGH_TESTS=all runs it, or -run with its name")
 	}
 }
 

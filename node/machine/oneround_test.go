@@ -183,7 +183,7 @@ func TestOneClockAheadSetsNoTime(t *testing.T) {
 // divided view after view. Once all is well again, blocks become final again.
 func TestManyOpenBlocksBecomeFinal(t *testing.T) {
 	t.Parallel()
-	testshort.SkipUnlessAll(t)
+	testshort.SkipUnlessLong(t)
 	k := 4
 	n := newDrill(t, "clock4b", k, scope.OpenPolicy(quorum.Crash))
 	var L int

@@ -96,7 +96,7 @@ func TestEveryBrokenRuleOfClosingForgettingAndEpochsForks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.long {
-				testshort.SkipUnlessAll(t)
+				testshort.SkipUnlessLong(t)
 			}
 			states, found := c.world.explore(c.world.forked)
 			if found == nil {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/certs"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // lone is a network of one node, as "aweigh init" makes it.
@@ -111,6 +112,7 @@ func (x *lone) stop() {
 // TestFreshNodesAnswerTheirOwnerAlone: without settings a node has no port for clients, and its owner needs no address.
 // A port without certificates is refused at start, with the ways out.
 func TestFreshNodesAnswerTheirOwnerAlone(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newLone(t)
 	port := fmt.Sprintf("127.0.0.1:%d", freePorts(t, 1)[0])
@@ -204,6 +206,7 @@ func (a *authority) expired(name string) []string {
 // TestCertificatesGuardAPort: api-listen takes clients with certificates of its issuer, and no others; only those that
 // api-admins names use the anchor's key.
 func TestCertificatesGuardAPort(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newLone(t)
 	ours, other := newAuthority(t, filepath.Join(x.dir, "ours")), newAuthority(t, filepath.Join(x.dir, "other"))
@@ -254,6 +257,7 @@ func etcdAt(t *testing.T, address, issuer string) *grpc.ClientConn {
 // TestUsersOpenEtcdsPort: once users are enabled, etcd's port needs neither certificates of clients nor insecure. When
 // they are disabled again, it answers no call.
 func TestUsersOpenEtcdsPort(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newLone(t)
 	port := fmt.Sprintf("127.0.0.1:%d", freePorts(t, 1)[0])

@@ -5,12 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // TestDamageMetAtRunTimeStopsANode: the tables under a node that runs are damaged.
 // When it reads them it stops and says which, the others go on, and it does not
 // start again.
 func TestDamageMetAtRunTimeStopsANode(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()

@@ -19,6 +19,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // exitStore is the exit code for a disk that failed or a store that is damaged.
@@ -125,6 +126,7 @@ func (n *network) nobodyIsAtFault() {
 // nodes while clients write: it stops and says why, the others go on, and with
 // room again it comes back with everything.
 func TestFullDiskStopsANodeAndRoomBringsItBack(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	n := newNetwork(t, 4, false)
 	p := n.nodes[0]
 	disk := filepath.Join(p.dir, "store")
@@ -177,6 +179,7 @@ func fill(t *testing.T, name string) {
 // TestReadOnlyDiskStopsANode: the disk under a node becomes read-only, and
 // writable again.
 func TestReadOnlyDiskStopsANode(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	n := newNetwork(t, 4, false)
 	p := n.nodes[2]
 	disk := filepath.Join(p.dir, "store")
@@ -201,6 +204,7 @@ func TestReadOnlyDiskStopsANode(t *testing.T) {
 // ways. It does not start and says why; and when the store was moved away, as
 // the manual says, it follows without a vote, and contradicts nothing.
 func TestDamagedStoreIsNotStarted(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
@@ -258,6 +262,7 @@ func TestDamagedStoreIsNotStarted(t *testing.T) {
 // TestSecondProcessOnOneKeyEndsSilent: a copy of a node's directory is started
 // on other ports, while the original runs.
 func TestSecondProcessOnOneKeyEndsSilent(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
@@ -289,6 +294,7 @@ func TestSecondProcessOnOneKeyEndsSilent(t *testing.T) {
 
 // TestRestoredAnchorIsSilent: what was signed after the backup is forgotten.
 func TestRestoredAnchorIsSilent(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
@@ -319,6 +325,7 @@ func TestRestoredAnchorIsSilent(t *testing.T) {
 // TestTerminatedRestoreLeavesNothing: a restore that gets SIGTERM while it works ends soon, with the exit code of
 // interrupted commands, and leaves nothing.
 func TestTerminatedRestoreLeavesNothing(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 1, false)
 	n.start()
@@ -363,6 +370,7 @@ func TestTerminatedRestoreLeavesNothing(t *testing.T) {
 // TestOneLossIsToldOnce: an anchor of several scopes loses its store. While it catches up, it meets ballots of its own
 // in each scope, and in each epoch of the root. One line tells until when it signs nothing, and what to do.
 func TestOneLossIsToldOnce(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	n := newNetwork(t, 4, false)
 	n.start()
 	words := []string{"this anchor", "signs nothing"}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // TestKillsThroughEtcdsAPI: while nodes are killed, paused and cut off, clients of etcd's API work on
@@ -25,6 +26,7 @@ import (
 // protects is done once, and watches tell of each change once, in order, whichever node they go on at.
 // (A clock that steps, a real process cannot be given: the simulator does that.)
 func TestKillsThroughEtcdsAPI(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, true)
 	for i, port := range freePorts(t, len(n.nodes)) {

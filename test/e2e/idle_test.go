@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // What a node may use while nobody asks anything of it.
@@ -21,6 +23,7 @@ const (
 // TestIdleCostsNothing: without work there are no blocks, no views, and next to
 // nothing on the wire and on the processor (P18).
 func TestIdleCostsNothing(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("what processes use is read from /proc, which is not here")
 	}

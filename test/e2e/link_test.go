@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // link carries the connections that one node makes to another, while it is open.
@@ -191,6 +193,7 @@ func (n *network) carried() (total int64) {
 // TestLinksHoldAndCut is about the harness itself: a fault that is not one
 // would prove nothing.
 func TestLinksHoldAndCut(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	target, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

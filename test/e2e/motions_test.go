@@ -14,6 +14,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -88,6 +89,7 @@ func isIt(want string) func(*motionJSON) error {
 // TestMotionsLeaveWithoutAQuorum: the quorum is gone as soon as a motion is open, so that no block comes after it. Its
 // file is written all the same, verifies offline, and what is signed from it counts once the others are back.
 func TestMotionsLeaveWithoutAQuorum(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
@@ -145,6 +147,7 @@ func TestMotionsLeaveWithoutAQuorum(t *testing.T) {
 // keys that never touch a network, and the ballots come back through a directory
 // from a node that nobody else reaches.
 func TestMotionsCrossByDirectory(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, true)
 	n.start()
@@ -236,6 +239,7 @@ func TestMotionsCrossByDirectory(t *testing.T) {
 // are pending, nobody is told otherwise, and both survive the death of their nodes;
 // once there is a quorum, the first block carries them.
 func TestPendingOutlivesAllButDisks(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
@@ -301,6 +305,7 @@ func TestPendingOutlivesAllButDisks(t *testing.T) {
 // other by itself; and where nodes do not reach each other, by way of whoever reaches
 // both.
 func TestBoxesMeet(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, true)
 	n.start()

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // pages are those whose commands a reader types one after the other, each on
@@ -41,6 +43,7 @@ var lasting = map[string]string{
 // The pages show what their commands print. What differs from run to run
 // differs in its shape only; "…" stands for what a page leaves out.
 func TestPagesShowWhatIsPrinted(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	needsProcesses(t)
 	used := make(map[string]bool)
 	for _, page := range pages {

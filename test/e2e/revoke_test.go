@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
@@ -18,6 +19,7 @@ import (
 // gives it to three others. That anchor is killed during the notice, and comes back when it is over;
 // it hands over, and is killed for good. To each client every key was one register all the time.
 func TestRevokedScopeComesThroughAKill(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 5, false)
 	n.start()

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // notSimulated are commands of the page that take too long here, need a failure, or show one.
@@ -19,6 +21,7 @@ var notSimulated = map[string]string{
 
 // The commands that docs/simulation.md begins with do what it says, one after the other.
 func TestSimulationPageRuns(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	needsProcesses(t)
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "simulation.md"))
 	if err != nil {

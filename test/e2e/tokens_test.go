@@ -23,6 +23,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/authn/testissuer"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // guarded is a node whose ports take the tokens of an issuer. alice is a user that may read and write /app/, and
@@ -196,6 +197,7 @@ func (x *guarded) secret(token string) {
 
 // TestBadTokensAreRefused: at both ports, with a reason that says what to do, and each is counted.
 func TestBadTokensAreRefused(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newGuarded(t)
 	x.issuer.Key("unpublished", "ES256")

@@ -22,12 +22,14 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/p2p"
 )
 
 // TestWrongInput: nothing that strangers send to a node's ports stops it, or
 // the network.
 func TestWrongInput(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()

@@ -218,6 +218,7 @@ func watching(t testing.TB, method string, m proto.Message) (request string, env
 // TestWatchFloodIsBounded: watches of keys and of a motion beyond the limit are told so,
 // those that are never read hold up nobody, and requests are answered beside them.
 func TestWatchFloodIsBounded(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	watches := map[string]proto.Message{
@@ -271,6 +272,7 @@ func TestWatchFloodIsBounded(t *testing.T) {
 // TestHugeRangesHoldNothingUp: ranges over everything, in and out of transactions,
 // many at once.
 func TestHugeRangesHoldNothingUp(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	for range 50 {

@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/devnet"
 	"github.com/aweigh/aweigh/internal/refusal"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -34,6 +35,7 @@ func (x *net4) held(t testing.TB, i int, key string) (kv scope.KeyValue) {
 // TestReplayedWritesApplyOnce: a write that was signed and recorded on its way is sent again, at all nodes and as
 // frames of a peer, also after another write and after its time: it changes nothing again, and the answer says why.
 func TestReplayedWritesApplyOnce(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newNetwork(t, 4)
 	alice := x.stranger(t)
@@ -94,6 +96,7 @@ func TestReplayedWritesApplyOnce(t *testing.T) {
 // and nothing else, whatever caller it states, such as the root user of etcd. Each refusal names what the policy does
 // not permit, and once the entry is gone, anchors refuse the key's bundles and count them.
 func TestStolenNodeKeysWriteWhatTheirEntriesAllow(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newNetworkOf(t, 4, devnet.Make)
 	thief := x.stranger(t)

@@ -61,13 +61,14 @@ func flooded(t testing.TB, flood string) *net4 {
 // TestFloodsStopNoWrite: while 10,000 messages a second come, all honest writes
 // commit, refused messages are counted, and memory stays bounded. By default, every second flood comes.
 func TestFloodsStopNoWrite(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	if testing.Short() {
 		t.Skip("floods take a while")
 	}
 	for i, flood := range names() {
 		t.Run(flood, func(t *testing.T) {
 			if i%2 == 1 {
-				testshort.SkipUnlessAll(t)
+				testshort.SkipUnlessLong(t)
 			}
 			x := flooded(t, flood)
 			before := inUse()
@@ -113,6 +114,7 @@ const floodsEnv = "AWEIGH_FLOODS"
 // anchor leads every fourth view, and says nothing then: it is compared with an
 // anchor that is connected and does no more than that.
 func TestFloodsLeaveThroughput(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	if os.Getenv(floodsEnv) == "" {
 		t.Skipf("takes minutes and a quiet machine; set %s=1", floodsEnv)
 	}

@@ -17,6 +17,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/referral"
@@ -53,6 +54,7 @@ func (p *Peer) Ask(ctx context.Context, to peer.ID, req []byte) (status byte, si
 // would find that reads all that it may, again and again, at all nodes. They are told to
 // wait, and honest clients write meanwhile.
 func TestQuestionsOfStrangersLeaveHonestClientsTheirShare(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	if testing.Short() {
 		t.Skip("floods take a while")
 	}
@@ -110,6 +112,7 @@ func TestQuestionsOfStrangersLeaveHonestClientsTheirShare(t *testing.T) {
 // TestWatchesOfHistoryAreBounded: watches ask for all of a history of large values, with
 // what each replaced, and do not read it. The node holds no more than its bound.
 func TestWatchesOfHistoryAreBounded(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	if testing.Short() {
 		t.Skip("floods take a while")
 	}

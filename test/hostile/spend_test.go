@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -20,6 +21,7 @@ func (s *stranger) bundle(t testing.TB, n int, of scope.Txn) []byte {
 // at as much as one may. Honest clients of all nodes compare and swap meanwhile, and
 // each of them succeeds.
 func TestStrangersSpendTheirOwnShare(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	if testing.Short() {
 		t.Skip("floods take a while")
 	}

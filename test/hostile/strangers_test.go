@@ -12,6 +12,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
@@ -115,6 +116,7 @@ func (x *net4) govern(t testing.TB, change func(*scope.Policy)) {
 // TestStrangersLeaveRoomForMotions: throwaway keys open motions without end. Each anchor
 // still has room for motions of its own, and what anchors govern is carried.
 func TestStrangersLeaveRoomForMotions(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("floods take a while")

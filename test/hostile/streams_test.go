@@ -131,6 +131,7 @@ func TestStreamFloodIsCut(t *testing.T) {
 // TestConnectionFlood: strangers come and go, some without a word, and anchors
 // keep their connections.
 func TestConnectionFlood(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	var flood sync.WaitGroup
