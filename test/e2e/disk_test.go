@@ -403,6 +403,7 @@ func TestOneLossIsToldOnce(t *testing.T) {
 // TestLostAnchorIsShownByAll: of five anchors that have nothing to do, one loses its store. Every
 // node, an observer too, says soon that it signs nothing and that no other may fail (P9).
 func TestLostAnchorIsShownByAll(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 5, false)
 	n.start()

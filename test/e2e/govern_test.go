@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // government is what "aweigh trust -o json" says.
@@ -143,6 +144,7 @@ func (w *writers) end(t *testing.T, what string) {
 // weighs; one that runs twice on one key is barred, with a proof; one that is
 // killed for good loses trust. Meanwhile clients write.
 func TestAnchorsComeAndGo(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
@@ -87,6 +88,7 @@ func (n *network) delegate(r *region) {
 // and all others go on; when they come back, so does it. To each client, every key
 // was one register all the time.
 func TestScopesGovernThemselves(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 5, false)
 	n.start()

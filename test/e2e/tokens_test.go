@@ -139,6 +139,7 @@ func (x *guarded) metric(kind, reason string) (n int) {
 // TestTokensOpenThePorts: the holder of an issuer's token is the user that is called like its identity, at both ports.
 // The program logs in, and reads tokens from files that change.
 func TestTokensOpenThePorts(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newGuarded(t)
 	alice := x.token("one", nil)
