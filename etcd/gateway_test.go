@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // issued is a certificate for a common name, by an issuer or, without one, by itself.
@@ -162,6 +163,7 @@ func TestWebPagesAreKeptOut(t *testing.T) {
 // TestGatewayIsBounded: bodies above the bound are refused, long ones that gRPC takes are taken, streams end with the
 // server, and calls by the gateway count as all others.
 func TestGatewayIsBounded(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t, 1, Config{})
 	c, url := browser(t, nil), "http://"+w.server.Addr()
 	if code, text := ask(t, c, "POST", url+"/v3/kv/put", `{"key":"`+strings.Repeat("a", httpBody(maxRequest))+`"}`); code != 429 || !strings.Contains(text, `"code":8`) {

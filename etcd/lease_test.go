@@ -38,6 +38,7 @@ func (w *world) left(t *testing.T, id int64) *etcdpb.LeaseTimeToLiveResponse {
 }
 
 func TestLeaseTakesItsKeysAlong(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	w := newWorld(t, 1, Config{})
 	begin := time.Now()

@@ -11,12 +11,14 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/autocompact"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // TestHistoryIsCompactedByItself: what is older than the retention goes, and the network compacts no more often than
 // the setting says.
 func TestHistoryIsCompactedByItself(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	w := newWorld(t, 1, Config{})
 	first := w.put(t, "k", []byte("1"))

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // TestScopesElsewhereAreBounded: a node knows of so many scopes that it does not hold, and refuses the next, but not
 // one that it knows.
 func TestScopesElsewhereAreBounded(t *testing.T) {
+	testshort.Skip(t)
 	n, _ := stillNode(t, "n0")
 	g := n.root.Genesis()
 	for i := range maxForeign {

@@ -83,6 +83,7 @@ func got(t testing.TB, n *Node, key string, linearizable bool) string {
 // TestForeignScopesAreReached: a node that holds the root scope alone answers for all
 // names, by two referrals, and what it says is as new as every write before.
 func TestForeignScopesAreReached(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	c, _, o := newRegions(t, quorum.Crash)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

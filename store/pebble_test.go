@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/kv"
 )
@@ -377,6 +378,7 @@ func TestSiftIsScan(t *testing.T) {
 // TestTablesAreWrittenOutApart: a store writes its first table out at a moment of its own, long before it would be
 // full: stores that take the same commits from the start, as anchors do, would all do it at the same one.
 func TestTablesAreWrittenOutApart(t *testing.T) {
+	testshort.Skip(t)
 	const each = 64 << 10
 	when := make(map[int]bool)
 	for range 4 {

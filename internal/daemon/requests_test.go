@@ -10,11 +10,13 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // TestRefusalsAreRecorded: refused requests to both ports, and reads where the settings say so, are in the record with
 // their callers, and without values.
 func TestRefusalsAreRecorded(t *testing.T) {
+	testshort.Skip(t)
 	r := newRunning(t, 1)
 	r.down(0)
 	r.set[0].AuditFile, r.set[0].AuditLevels = "audit.jsonl", []string{"/a/=request"}

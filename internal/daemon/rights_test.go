@@ -18,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -424,6 +425,7 @@ func TestUsersFollowWhatTheyPropose(t *testing.T) {
 // TestTokensNeedUsers: while users are disabled, the node's API refuses callers with a token of etcd's users, and a
 // token has no effect at etcd's port.
 func TestTokensNeedUsers(t *testing.T) {
+	testshort.Skip(t)
 	r := newRunning(t, 1)
 	p := newPorts(t, r.on[0])
 	p.enable()
@@ -447,6 +449,7 @@ func TestTokensNeedUsers(t *testing.T) {
 
 // TestTheLineageNamesTheCaller: a change through either port is on record with the caller that the port has found.
 func TestTheLineageNamesTheCaller(t *testing.T) {
+	testshort.Skip(t)
 	r := newRunning(t, 1)
 	p := newPorts(t, r.on[0])
 	p.enable()

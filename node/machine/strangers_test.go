@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -54,6 +55,7 @@ func TestFullPoolsDoNotStopProposals(t *testing.T) {
 // TestManyExpiredBundlesStopNobody: a stranger sends thousands of bundles that
 // expire before anything is decided.
 func TestManyExpiredBundlesStopNobody(t *testing.T) {
+	testshort.Skip(t)
 	n := newNetwork(t, "expired")
 	for k := range 3000 {
 		n.deliver(t, 0, "stranger", n.strange(t, k))
@@ -69,6 +71,7 @@ func TestManyExpiredBundlesStopNobody(t *testing.T) {
 // a leader's own client out of its block, and the block names no more bundles
 // than others can ask for at once.
 func TestOwnClientsComeFirst(t *testing.T) {
+	testshort.Skip(t)
 	const many = 1500
 	n := newNetwork(t, "first")
 	n.listen(t)

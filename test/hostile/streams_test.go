@@ -106,6 +106,7 @@ const heapBound = 256 << 20
 
 // TestStreamFloodIsCut: a peer that opens streams without end is blamed for it.
 func TestStreamFloodIsCut(t *testing.T) {
+	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	for _, name := range []string{"proof", "frames", "pull", "peers"} {
 		t.Run(name, func(t *testing.T) {
