@@ -2,7 +2,9 @@ package scope
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 )
@@ -170,7 +172,7 @@ func (r Rights) lacksIn(m *CheckedMutation, branch []Op) (why error) {
 // Admits is Epoch.Admits by the state. It also refuses what acts by a grant that is revoked, if the state knows the
 // object of the record: one that it does not know may be on its way. Where the state has delegated keys that a denied
 // mutation is about, the error is ErrElsewhere.
-func (s *State) Admits(b *CheckedBundle) (failure, err error) {
+func (s *State) Admits(b *CheckedBundle, now aweigh.Instant) (failure, err error) {
 	e, err := s.Epoch()
 	if err != nil {
 		return nil, err
@@ -181,14 +183,22 @@ func (s *State) Admits(b *CheckedBundle) (failure, err error) {
 		}
 	}
 	n, failure := e.forbidden(b)
+	applied := false
 	for i := range b.mutations {
-		why, err := s.withdraws(e, &b.mutations[i])
+		m := &b.mutations[i]
+		why, err := s.withdraws(e, m)
+		if e.applies(m) {
+			if why, err = errApplied, nil; !applied {
+				why, err = s.fails(m, now)
+			}
+			applied = true
+		}
 		if err != nil {
 			return nil, err
 		}
 		if why != nil {
 			n++
-			failure = cmp.Or(failure, why)
+			failure = cmp.Or(failure, error(denial{why}))
 		}
 	}
 	if 2*n <= len(b.mutations) {
@@ -225,13 +235,39 @@ func (s *State) withdraws(e *Epoch, m *CheckedMutation) (failure, err error) {
 			return nil, err
 		}
 		if of.Author != m.Author {
-			return denial{errOthers(&of)}, nil
+			return errOthers(&of), nil
 		}
 	}
 	if _, acts := e.seats[m.Author]; (mo == nil || end != nil) && !acts && e.Rights(m.Author).None() {
-		return denial{errNoMotion}, nil
+		return errNoMotion, nil
 	}
 	return nil, nil
+}
+
+// errApplied is why a bundle has one application only.
+var errApplied = errors.New("another application of this node is before it")
+
+// applies reports whether a mutation asks to make a key an anchor, and no anchor asks for it.
+func (e *Epoch) applies(m *CheckedMutation) bool {
+	return m.Class == Govern && m.Decision.Kind == Admit && e.Roster.Weights.Of(aweigh.AnchorID(m.Author)) == 0
+}
+
+// Applies reports whether a bundle has an application: any key may sign one.
+func (e *Epoch) Applies(b *CheckedBundle) bool {
+	return slices.ContainsFunc(b.mutations, func(m CheckedMutation) bool { return e.applies(&m) })
+}
+
+// fails returns why a mutation would fail in the next block, nil if it would not.
+func (s *State) fails(m *CheckedMutation, now aweigh.Instant) (failure, err error) {
+	x, err := s.trial(now, m.allowed)
+	if err != nil {
+		return nil, err
+	}
+	var out Outcome
+	if err := x.execute(m, &out); err != nil {
+		return nil, err
+	}
+	return Failure(out.Reason), nil
 }
 
 // revoked returns why a grant is revoked, nil if it is not, or may not be: then the state does not know the object of

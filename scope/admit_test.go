@@ -51,7 +51,7 @@ func TestNodesAdmitWhatIsPermitted(t *testing.T) {
 		w := withAuthors(t, nil, alice(t, []string{VerbDelete, VerbPut}, "/a/"), author(t, "root", 97, nil))
 		w.author = testKey(t, 99)
 		b := w.reserving(enough, c.make(w)...)
-		denied, err := w.state.Admits(b)
+		denied, err := w.state.Admits(b, w.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestOutsidersHandInNothing(t *testing.T) {
 		{"a write beside it", 50, func() []Mutation { return []Mutation{w.put("/a/x", "1"), gone()} }, ErrNoAuthor},
 	} {
 		w.author = testKey(t, c.by)
-		denied, err := w.state.Admits(w.reserving(enough, c.make()...))
+		denied, err := w.state.Admits(w.reserving(enough, c.make()...), w.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestRevokedGrantsAreNotAdmitted(t *testing.T) {
 		w.author = testKey(t, 50)
 		m := w.put("/a/x", "1")
 		m.Grants = [][]byte{g}
-		denied, err := w.state.Admits(w.reserving(enough, m))
+		denied, err := w.state.Admits(w.reserving(enough, m), w.now)
 		if err != nil {
 			t.Fatal(err)
 		}
