@@ -144,7 +144,7 @@ func TestGovernmentOverTheAPI(t *testing.T) {
 	}{
 		{"evict a stranger", api.Failed, scope.Decision{Kind: scope.Evict, Subject: stranger}},
 		{"evict the only one", api.Failed, scope.Decision{Kind: scope.Evict, Subject: self}},
-		{"retire for another", api.Failed, scope.Decision{Kind: scope.Retire, Subject: stranger}},
+		{"retire for another", api.Denied, scope.Decision{Kind: scope.Retire, Subject: stranger}},
 		{"nothing", api.Invalid, scope.Decision{}},
 	} {
 		if _, err := govern(x.decision); reasonOf(t, err) != x.reason {

@@ -174,6 +174,11 @@ func (n *Replica) attempt(ctx context.Context, s *submission) (machine.Receipt, 
 		return machine.Receipt{}, n.runner.replies.stopped
 	}
 	r, err := n.receipt(ctx, id, s.done, m.ValidUntil)
+	if errors.Is(err, scope.ErrDenied) && !s.again && n.currently(ctx) == nil {
+		again := *s
+		again.again, again.done = true, make(chan machine.Reply, 1)
+		return n.attempt(ctx, &again)
+	}
 	if errors.Is(err, scope.ErrNoAuthor) {
 		key, in := n.cfg.Identity.Public(), ""
 		if len(n.prefix) > 0 {
@@ -182,6 +187,21 @@ func (n *Replica) attempt(ctx context.Context, s *submission) (machine.Receipt, 
 		err = fmt.Errorf("%w: this node writes with the key %s; at an anchor's node, propose to list it: aweigh auth grant NAME --public-key %s%s", err, key, key, in)
 	}
 	return r, err
+}
+
+// currentIn is how long a denied request waits for the newest state.
+const currentIn = 2 * time.Second
+
+// currently waits until this node's state is as new as every write that was acknowledged before: a policy that denies a
+// mutation may be an old one.
+func (n *Replica) currently(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, currentIn)
+	defer cancel()
+	v, err := n.Read(ctx, true)
+	if err != nil {
+		return err
+	}
+	return v.Close()
 }
 
 // Submit takes a bundle that its author signed and waits until all of its
@@ -202,7 +222,11 @@ func (n *Replica) Submit(ctx context.Context, raw []byte) ([]machine.Receipt, er
 	if err := n.costs.Wait(ctx, b.Looks(), n.prefix); err != nil {
 		return nil, err
 	}
-	return n.submit(ctx, machine.Submit{Bundle: b})
+	receipts, err := n.submit(ctx, machine.Submit{Bundle: b})
+	if errors.Is(err, scope.ErrDenied) && n.currently(ctx) == nil {
+		return n.submit(ctx, machine.Submit{Bundle: b})
+	}
+	return receipts, err
 }
 
 func (n *Replica) submit(ctx context.Context, ev machine.Submit) (_ []machine.Receipt, err error) {

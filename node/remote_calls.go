@@ -177,6 +177,11 @@ func (n *Replica) judgeForeign(ctx context.Context, p machine.Peer, ask referral
 		return nil, err
 	}
 	s, _, err := n.judge(ctx, ActionQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try}, false)
+	if err == nil && s.Decides { // or it says nothing about the key
+		if err := n.hidesVerdict(p, &q); err != nil {
+			return nil, err
+		}
+	}
 	return canon.Encode(foreignSaid{Decides: s.Decides, Allowed: s.Allowed, Class: uint8(s.Class), Rule: s.Rule, Why: s.Why}), err
 }
 
@@ -252,7 +257,7 @@ func (f *remoteScope) propose(ctx context.Context, class scope.Class, content []
 	}
 	m := f.mutation(class, content, once)
 	for reserve := int64(0); ; reserve = max(4*reserve, 1024) { // this node does not know what the scope holds
-		if r, err = f.attempt(ctx, m, reserve); err != nil || r.Code != scope.Exceeded {
+		if r, err = f.attempt(ctx, m, reserve, once.drawn); err != nil || r.Code != scope.Exceeded {
 			return r, err
 		}
 		if max(4*reserve, 1024) <= foreignReserve {
@@ -266,15 +271,23 @@ func (f *remoteScope) propose(ctx context.Context, class scope.Class, content []
 }
 
 // attempt hands in a mutation with a reserve, and waits for its outcome.
-func (f *remoteScope) attempt(ctx context.Context, m scope.Mutation, reserve int64) (r machine.Receipt, err error) {
+// If nothing was signed before with its nonce, it is fresh, and one that the scope's newest policy denies is not handed
+// in.
+func (f *remoteScope) attempt(ctx context.Context, m scope.Mutation, reserve int64, fresh bool) (r machine.Receipt, err error) {
 	b, err := scope.SignReserving(reserve, f.of.cfg.Identity, f.known().Policy.Limits, m)
 	if err != nil {
 		return r, err
 	}
 	id := b.Mutations()[0].ID
+	if fresh && f.known().Admits(b) != nil {
+		f.catchUp(ctx)
+		if why := f.known().Admits(b); why != nil {
+			return r, why
+		}
+	}
 	begin := time.Now()
 	a, err := f.ask(ctx, referral.Question{Kind: referral.AskSubmit, Body: b.Raw()}, nil)
-	if errors.Is(err, scope.ErrNoReader) { // all refused it
+	if errors.Is(err, scope.ErrDenied) { // all refused it
 		return r, err
 	}
 	if err != nil {
@@ -283,6 +296,8 @@ func (f *remoteScope) attempt(ctx context.Context, m scope.Mutation, reserve int
 	switch {
 	case a.Failure == new(machine.ExpiredError).Error():
 		return r, &machine.ExpiredError{Time: f.time()}
+	case errors.Is(scope.Failure(a.Failure), scope.ErrElsewhere):
+		return r, scope.ErrElsewhere
 	case a.Failure != "":
 		return r, fmt.Errorf("%w: %s", machine.ErrNotTaken, a.Failure)
 	}

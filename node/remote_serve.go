@@ -47,12 +47,8 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 		_, seated = e.Roster.Seat(key.Public().ID())
 	}
 	switch {
-	case errors.Is(err, scope.ErrNoReader): // it learns nothing else, not even the epoch
-		n.measured.unread.Add(1)
-		if !seated { // what this node knows of readers may be old
-			return canon.Encode(referral.Unseated(0)), nil
-		}
-		return canon.Encode(referral.Refused()), nil
+	case errors.Is(err, scope.ErrNoReader):
+		return n.refuseForeign(seated), nil
 	case err != nil:
 		return nil, err
 	case key == nil:
@@ -65,6 +61,9 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 	a := referral.Answer{Epoch: e.Number}
 	defer func() { refund(n.budgets.Given(p), a.Paid-len(a.Body)) }()
 	if err := n.answerForeign(ctx, p, &q, &a); err != nil {
+		if errors.Is(err, scope.ErrNoReader) {
+			return n.refuseForeign(seated), nil
+		}
 		if a.Failure = scope.FailureIn(err); a.Failure == "" {
 			return nil, err
 		}
@@ -73,6 +72,15 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 		a.Failure, a.Body = scope.FailureIn(scope.ErrTooMuch), nil
 	}
 	return canon.Encode(a), nil
+}
+
+// refuseForeign is the answer to a peer that may not read what it asks for. It learns nothing else, not even the epoch.
+func (n *Replica) refuseForeign(seated bool) []byte {
+	n.measured.unread.Add(1)
+	if !seated { // what this node knows of readers may be old
+		return canon.Encode(referral.Unseated(0))
+	}
+	return canon.Encode(referral.Refused())
 }
 
 // pays takes µs and bytes from a peer's budget, and waits for its turn. It refuses what would wait for long; that
@@ -178,7 +186,7 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 		if q.Kind == referral.AskReferrals {
 			a.Body, err = n.referForeign(ctx, &q.list, a)
 		} else {
-			a.Body, err = n.proveForeign(ctx, q, a)
+			a.Body, err = n.proveForeign(ctx, p, q, a)
 		}
 		return err
 	case referral.AskJudge:
@@ -205,6 +213,11 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 		if err == nil {
 			var r referral.Resolved
 			r, err = v.resolved(ctx, q.name.Key, q.name.Version)
+			if r.Moved != nil { // it was found under another key
+				if hidden := n.refuses(p, referral.Keys(q.name.Key, r.Moved.To)); hidden != nil {
+					return hidden
+				}
+			}
 			if err == nil || r.Moved != nil {
 				a.Body = canon.Encode(r)
 			}
@@ -308,12 +321,15 @@ func (n *Replica) weighForeign(ctx context.Context, p machine.Peer, v *View, t *
 }
 
 // proveForeign proves the newest change of a key.
-func (n *Replica) proveForeign(ctx context.Context, q *inquiry, a *referral.Answer) (body []byte, err error) {
+func (n *Replica) proveForeign(ctx context.Context, p machine.Peer, q *inquiry, a *referral.Answer) (body []byte, err error) {
 	err = n.covered(ctx, func(v *View) error {
 		if err := v.owns(q.about); err != nil {
 			return err
 		}
 		proof, err := n.proveKey(ctx, v, q.Body)
+		if err == nil {
+			err = n.hidesProof(p, proof)
+		}
 		if err != nil {
 			return err
 		}
@@ -377,6 +393,9 @@ func (n *Replica) submitForeign(ctx context.Context, p machine.Peer, raw []byte,
 		a.Failure = err.Error() // all anchors give the same text: it will never be accepted
 		return nil, nil
 	}
+	if err := n.hides(p, b); err != nil {
+		return nil, err
+	}
 	if b.Looks() > int64(n.budgets.Burst(p)) {
 		return nil, machine.ErrBusy
 	} else if !n.paid(p, b) {
@@ -390,6 +409,10 @@ func (n *Replica) submitForeign(ctx context.Context, p machine.Peer, raw []byte,
 		a.Failure = err.Error() // likewise
 		h := n.LastHead()
 		a.Said(&h)
+		return nil, nil
+	}
+	if errors.Is(err, scope.ErrDenied) || errors.Is(err, scope.ErrElsewhere) { // nothing was ordered
+		a.Failure = scope.Reason(err)
 		return nil, nil
 	}
 	if err != nil {

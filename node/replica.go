@@ -220,7 +220,7 @@ func (n *Replica) frame(from peer.ID, f []byte) {
 		n.note(machine.Dropped{From: p, Class: refusal.Invalid, Why: "a signal to be ordered"})
 		return
 	}
-	if b, ok := msg.(machine.BundleIn); ok && !n.paid(p, b.Bundle) {
+	if b, ok := msg.(machine.BundleIn); ok && (n.conceals(p, b.Bundle) || !n.paid(p, b.Bundle)) {
 		return
 	}
 	if proposal, ok := msg.(machine.ProposalIn); ok {
@@ -264,6 +264,8 @@ func (n *Replica) gossip(from peer.ID, data []byte) p2p.Verdict {
 					return p2p.Ignore
 				}
 				return p2p.Accept
+			} else if n.conceals(p, b) {
+				return p2p.Ignore
 			} else if !n.budgets.AllowGossipLooks(p, b.Looks()) {
 				n.note(machine.Dropped{From: p, Class: refusal.Full, Why: "gossip of mutations above its budget"})
 				return p2p.Ignore

@@ -15,6 +15,7 @@ type submission struct {
 	reserve  int64              // units of cost; see scope.Bundle
 	alone    bool               // in a bundle of its own: its cost has been misjudged before
 	done     chan machine.Reply // buffered
+	again    bool               // it was denied by a state that may have been old
 }
 
 // gathering holds what clients submitted and no bundle has yet. Mutations that are signed, sent, verified and recorded
@@ -112,6 +113,22 @@ func (r *runner) bundle(held []*submission) (events []machine.Event) {
 	return events
 }
 
+// permitted divides the submissions of a bundle into those that the epoch may permit and those that it denies. These
+// get bundles of their own: anchors may refuse a bundle for them (scope.Epoch.Admits).
+func permitted(e *scope.Epoch, b *scope.CheckedBundle, held []*submission) (may, denied []*submission) {
+	if !e.ForbidsAny(b) {
+		return held, nil
+	}
+	for i, s := range held {
+		if e.Forbids(&b.Mutations()[i]) != nil {
+			denied = append(denied, s)
+		} else {
+			may = append(may, s)
+		}
+	}
+	return may, denied
+}
+
 // sign makes one bundle of submissions. If one of them is bad, each gets a bundle of its own, so that it does not
 // spoil the others.
 func (r *runner) sign(held []*submission) (events []machine.Event) {
@@ -121,6 +138,17 @@ func (r *runner) sign(held []*submission) (events []machine.Event) {
 		reserve += s.reserve
 	}
 	b, err := scope.SignReserving(reserve, r.key, r.epochs.checker().Limits, mutations...)
+	if err == nil && len(held) > 1 {
+		if may, denied := permitted(r.epochs.epoch(), b, held); len(denied) > 0 {
+			if len(may) > 0 {
+				events = r.sign(may)
+			}
+			for i := range denied {
+				events = append(events, r.sign(denied[i:i+1])...)
+			}
+			return events
+		}
+	}
 	switch {
 	case err == nil:
 		for i, s := range held {

@@ -197,6 +197,7 @@ type Rights struct {
 	entries []*Author
 	whole   bool
 	within  []Grant // that all of it must be within
+	policy  []Author
 }
 
 // None reports whether the author may change nothing.
@@ -205,18 +206,48 @@ func (r Rights) None() bool { return len(r.entries) == 0 }
 // Within returns the part of the rights that a chain of grants leaves.
 func (r Rights) Within(grants []Grant) Rights {
 	r.within = grants
-	for i := range grants {
-		r.whole = r.whole && grants[i].bounds().whole()
-	}
+	r.whole = r.whole && len(grants) == 0
 	return r
+}
+
+// outside reports whether a grant does not permit a verb on a range of keys, in the sense of Op.
+func (r Rights) outside(verb string, key, end []byte) bool {
+	for i := range r.within {
+		g := &r.within[i]
+		if verb == VerbCompact || verb == VerbLease {
+			if !g.Permits(verb, nil) {
+				return true
+			}
+			continue
+		}
+		if !g.bounds().permits(verb, key, end) || r.keeps(g, key, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// keeps reports whether a range of keys has such by which the signers of the grants keep their own rights, and that the
+// grant does not name: the records of the grants, and the lists of the policy with their invites. A prefix that a key
+// or a list begins with does not name it.
+func (r Rights) keeps(g *Grant, key, end []byte) bool {
+	for i := range r.within {
+		if record := r.within[i].Record; len(record) > 0 && Overlap(key, end, record, nil) && !g.names(record) {
+			return true
+		}
+	}
+	for i := range r.policy {
+		if list := r.policy[i].List; len(list) > 0 && Overlap(key, end, list, PrefixEnd(list)) && !g.names(list) {
+			return true
+		}
+	}
+	return false
 }
 
 // Entry returns the first entry that permits a verb, in the sense of Author.Permits, and nil if none does.
 func (r Rights) Entry(verb string, key []byte) *Author {
-	for i := range r.within {
-		if !r.within[i].Permits(verb, key) {
-			return nil
-		}
+	if r.outside(verb, key, nil) {
+		return nil
 	}
 	for _, a := range r.entries {
 		if a.Permits(verb, key) {
@@ -229,8 +260,7 @@ func (r Rights) Entry(verb string, key []byte) *Author {
 // permits reports whether some entry permits a verb on a range of keys, in the sense of Op.
 func (r Rights) permits(verb string, key, end []byte) bool {
 	permits := func(a *Author) bool { return a.permits(verb, key, end) }
-	return r.whole || slices.ContainsFunc(r.entries, permits) &&
-		!slices.ContainsFunc(r.within, func(g Grant) bool { return !permits(g.bounds()) })
+	return r.whole || slices.ContainsFunc(r.entries, permits) && !r.outside(verb, key, end)
 }
 
 // Rights returns what an author may change under a policy: one that signs with a key, and may be an anchor or its node.
@@ -247,6 +277,7 @@ func (e *Epoch) Rights(author aweigh.Hash) Rights {
 // rightsOf are the entries about an author: an anchor or its node, or one whose key an entry of one key has. Entries
 // for readers alone are not among them.
 func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {
+	r.policy = all
 	for i := range all {
 		a := &all[i]
 		if a.reads() {
@@ -258,20 +289,6 @@ func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {
 		}
 	}
 	return r
-}
-
-// Admits returns ErrNoAuthor if no mutation of a bundle can change anything in the epoch, because the policy does not
-// list its author, and nil otherwise.
-func (e *Epoch) Admits(b *CheckedBundle) error {
-	for i := range b.mutations {
-		if !b.mutations[i].Class.needsAuthor() {
-			return nil
-		}
-	}
-	if e.Rights(b.mutations[0].Principal()).None() {
-		return ErrNoAuthor
-	}
-	return nil
 }
 
 // needsAuthor reports whether the policy must list the author of a mutation. Decisions, withdrawals and changes of

@@ -248,7 +248,12 @@ func TestP46RatesCountWhatEntriesPermit(t *testing.T) {
 		{"an entry without a rate", []Author{entry("a", "/a/", 1), entry("b", "/a/", 0)}, func(w *world) Mutation { return w.put("/a/1", "1") }, ""},
 		{"the first of two", []Author{entry("a", "/a/", 1), entry("b", "/a/", 1)}, func(w *world) Mutation { return w.put("/a/1", "1") }, "a"},
 		{"reads", []Author{entry("a", "/a/", 1), entry("b", "/b/", 1)}, func(w *world) Mutation { return w.ops(get("/b/1", "")) }, "a"},
-		{"what is denied", []Author{entry("a", "/a/", 1), entry("b", "/b/", 1)}, func(w *world) Mutation { return w.put("/c", "") }, "a"},
+		{"what is denied", []Author{entry("a", "/a/", 1), entry("b", "/b/", 1)}, func(w *world) Mutation { return w.put("/c", "") }, ""},
+		{"what a grant does not permit", []Author{entry("a", "/a/", 1)}, func(w *world) Mutation {
+			m := w.put("/a/x", "")
+			m.Grants = [][]byte{grantTest{w}.grant(99, 99, only("/a/b/"))}
+			return m
+		}, ""},
 		{"what is denied in part", []Author{entry("a", "/a/", 1), entry("b", "/b/", 1)}, func(w *world) Mutation { return w.ops(put("/b/1", ""), put("/c", "")) }, "b"},
 		{"a lease", []Author{entry("a", "/a/", 1), author(t, "b", 99, []string{VerbPut}).with(q)}, func(w *world) Mutation { return w.grant(1, 10) }, "a"},
 		{"a compaction", []Author{entry("a", "/a/", 1), author(t, "b", 99, nil).with(q)}, func(w *world) Mutation { return w.compaction(1) }, "b"},

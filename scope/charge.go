@@ -38,30 +38,34 @@ func entryFor(all []*Author, what measure, permits, room func(*Author) bool) (en
 }
 
 // payers chooses, of the entries about its author, those that a mutation as a whole is charged to, by its form: one for
-// each put and deletion, in both branches of its transactions, and for whatever else it asks for. If the entries permit
-// nothing of that, all of them count as if they permitted it. Each that is chosen is charged once.
-func (m *CheckedMutation) payers(all []*Author, what measure, room func(*Author) bool) (names []string, failure error) {
+// each put and deletion, in both branches of its transactions, and for whatever else it asks for. Each that is chosen
+// is charged once. What no entry permits, or a grant does not, is charged to none. A mutation that changes nothing is
+// charged as if all entries permitted it.
+func (m *CheckedMutation) payers(r Rights, what measure, room func(*Author) bool) (names []string, failure error) {
+	all := r.entries
 	if !slices.ContainsFunc(all, func(a *Author) bool { return a.Quota.most(what) > 0 }) {
 		return nil, nil
 	}
-	some := false
 	pays := func(permits func(*Author) bool) bool {
-		a, permitted, why := entryFor(all, what, permits, func(a *Author) bool { return slices.Contains(names, a.Name) || room(a) })
+		a, _, why := entryFor(all, what, permits, func(a *Author) bool { return slices.Contains(names, a.Name) || room(a) })
 		if a != nil && !slices.Contains(names, a.Name) {
 			names = append(names, a.Name)
 		}
-		some, failure = some || permitted, why
+		failure = why
 		return why == nil
 	}
+	asked := false
 	m.asks(func(verb string, key, end []byte) bool {
-		return pays(func(a *Author) bool {
+		asked = true
+		of := func(a *Author) bool {
 			if verb == VerbCompact || verb == VerbLease {
 				return a.Permits(verb, nil)
 			}
 			return a.permits(verb, key, end)
-		})
+		}
+		return r.outside(verb, key, end) || pays(of)
 	})
-	if failure == nil && !some {
+	if !asked {
 		pays(func(*Author) bool { return true })
 	}
 	return names, failure
@@ -126,15 +130,15 @@ func (x *execution) paced(m *CheckedMutation) (failure error) {
 	if !x.epoch.meters[byRate] || !m.Class.needsAuthor() {
 		return nil
 	}
-	all, now := x.rightsOf(m).entries, x.block.Header.Time
-	names, failure := m.payers(all, byRate, func(a *Author) bool {
+	r, now := x.rightsOf(m), x.block.Header.Time
+	names, failure := m.payers(r, byRate, func(a *Author) bool {
 		u := x.used.of[a.Name]
 		return u.makes(&a.Quota, now)
 	})
 	if failure != nil {
 		return failure
 	}
-	for _, a := range all {
+	for _, a := range r.entries {
 		if slices.Contains(names, a.Name) {
 			x.use(a.Name, func(u *Usage) { u.makes(&a.Quota, now) })
 		}
@@ -160,7 +164,7 @@ func (s *State) Paces(b *CheckedBundle, at aweigh.Instant, ahead map[string]int6
 		if !m.Class.needsAuthor() {
 			continue
 		}
-		names, why := m.payers(e.Rights(m.Principal()).entries, byRate, func(a *Author) bool {
+		names, why := m.payers(e.rightsFor(m), byRate, func(a *Author) bool {
 			u := used.of[a.Name]
 			n := ahead[a.Name] + counts[a.Name] + 1
 			return n <= a.Quota.Burst()-u.Made(&a.Quota, at)
@@ -182,7 +186,7 @@ func (x *execution) countedFor(what measure) (names []string, failure error) {
 	if !x.epoch.meters[what] {
 		return nil, nil
 	}
-	return m.payers(x.rightsOf(m).entries, what, func(a *Author) bool {
+	return m.payers(x.rightsOf(m), what, func(a *Author) bool {
 		u := x.used.of[a.Name]
 		return *u.held(what) < a.Quota.most(what)
 	})

@@ -56,6 +56,9 @@ func FailureIn(err error) string {
 	return ""
 }
 
+// Reason is the text of an error from which Failure makes it again.
+func Reason(err error) string { return reason(err) }
+
 // reason is the text under which a failure stands on record.
 func reason(err error) string { return strings.TrimPrefix(err.Error(), "scope: ") }
 

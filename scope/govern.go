@@ -37,6 +37,12 @@ type government struct {
 	outside int
 }
 
+// Why an author cannot propose a decision, whatever the state is.
+var (
+	errRetires  = errors.New("only the anchor itself can retire; to remove another, evict it")
+	errNoWeight = errors.New("only anchors with weight can propose or approve this")
+)
+
 // govern executes a proposal, or an approval, of a decision; failure is the
 // reason why it has no effect.
 func (x *execution) govern(m *CheckedMutation) (failure, err error) {
@@ -45,9 +51,9 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	weighs := x.epoch.Roster.Weights.Of(anchor) > 0
 	switch {
 	case d.Kind == Retire && (anchor != d.Subject || !seated):
-		return errors.New("only the anchor itself can retire; to remove another, evict it"), nil
+		return errRetires, nil
 	case d.Kind != Retire && d.Kind != Admit && !weighs:
-		return errors.New("only anchors with weight can propose or approve this"), nil
+		return errNoWeight, nil
 	case seated && g.by[m.Author] >= x.bounds.GovernedByOne || !seated && g.outside >= x.bounds.GovernedOutside:
 		return errors.New("too many decisions in one block; try again"), nil
 	}

@@ -63,6 +63,11 @@ func (g *Grant) bounds() *Author {
 // Permits reports whether a grant permits a verb, in the sense of Author.Permits.
 func (g *Grant) Permits(verb string, key []byte) bool { return g.bounds().Permits(verb, key) }
 
+// names reports whether one of the prefixes of a grant is a key, or begins with it.
+func (g *Grant) names(key []byte) bool {
+	return slices.ContainsFunc(g.Prefixes, func(prefix []byte) bool { return bytes.HasPrefix(prefix, key) })
+}
+
 func (g *Grant) check(keyBytes int) error {
 	switch {
 	case g.By.Check() != nil:

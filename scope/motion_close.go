@@ -288,6 +288,14 @@ func (x *execution) forgetOldest() error {
 	return nil
 }
 
+// errNoMotion is why what is not there cannot be withdrawn.
+var errNoMotion = errors.New("scope: no such motion is on record")
+
+// errOthers is why a motion about a mutation cannot be withdrawn by another author.
+func errOthers(of *Mutation) error {
+	return fmt.Errorf("scope: only its author, %s, can withdraw it", of.Author.Short())
+}
+
 // withdraw ends a motion by the will of its author.
 func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 	raw, _, err := x.r.Get(x.space.motion(m.Motion))
@@ -304,7 +312,7 @@ func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 	var of Mutation
 	switch {
 	case !ok:
-		return errors.New("scope: no such motion is on record"), nil
+		return errNoMotion, nil
 	case rec.Ending != nil:
 		return fmt.Errorf("scope: the motion is closed already: %s", rec.Ending), nil
 	}
@@ -312,7 +320,7 @@ func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 		return nil, fmt.Errorf("%w: the mutation of motion %s: %w", ErrCorrupt, m.Motion.Short(), err)
 	}
 	if of.Author != m.Author {
-		return fmt.Errorf("scope: only its author, %s, can withdraw it", of.Author.Short()), nil
+		return errOthers(&of), nil
 	}
 	if of.Class == Govern { // or its subject could propose and withdraw it
 		return errors.New("scope: a decision cannot be withdrawn; reject it"), nil

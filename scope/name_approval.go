@@ -69,6 +69,9 @@ func (x *execution) mayName(m *CheckedMutation) (failure, err error) {
 	if len(x.policy.Approvals) == 0 && !x.restricted(m) {
 		return nil, nil
 	}
+	if failure := x.rightsOf(m).lacksSource(n); failure != nil {
+		return failure, nil
+	}
 	var p plan
 	switch n.Kind {
 	case Bind:

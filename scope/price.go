@@ -24,11 +24,10 @@ func (s *State) Price(m Mutation, now aweigh.Instant) (units, most int64, err er
 	if most = lim.BlockCost - c.allowed; most < 0 {
 		return 0, 0, ErrTooMuch
 	}
-	x := newExecution(s, &Block{Header: Header{
-		Scope: s.head.Scope, Height: s.head.Height + 1, Time: max(now, s.head.Time+1), Policy: s.epoch.Policy.Hash(),
-	}})
-	x.priced = true
-	x.purse.reserve = most
+	x, err := s.trial(now, most)
+	if err != nil {
+		return 0, 0, err
+	}
 	var out Outcome
 	if err := x.execute(&c, &out); err != nil {
 		return 0, 0, err
@@ -38,6 +37,19 @@ func (s *State) Price(m Mutation, now aweigh.Instant) (units, most int64, err er
 		return units, most, ErrTooMuch
 	}
 	return units, most, nil
+}
+
+// trial is the execution of a mutation in the next block, without its effect, with so many units in reserve.
+func (s *State) trial(now aweigh.Instant, reserve int64) (*execution, error) {
+	s, err := s.Begin()
+	if err != nil {
+		return nil, err
+	}
+	x := newExecution(s, &Block{Header: Header{
+		Scope: s.head.Scope, Height: s.head.Height + 1, Time: max(now, s.head.Time+1), Policy: s.epoch.Policy.Hash(),
+	}})
+	x.priced, x.purse.reserve = true, reserve
+	return x, nil
 }
 
 // Plain reports whether a transaction costs no more than its form allows, whatever the

@@ -29,7 +29,8 @@ type pool struct {
 	paced     map[string]int64     // mutations, by the entry of the policy's authors that counts them at its rate
 	patient   map[aweigh.Hash]int  // bytes of patient bundles, by the author that they act for
 
-	patientAll int // bytes of all patient bundles
+	patientAll   int // bytes of all patient bundles
+	applications int // bundles with applications to become an anchor
 }
 
 type pooled struct {
@@ -47,6 +48,7 @@ type pooled struct {
 	patience aweigh.Hash    // for whom it is counted as patient; zero: for none
 	around   int            // index of the peer that received it last, when it is sent to some peers in turn
 	paced    map[string]int64
+	applies  bool // it has an application
 }
 
 func newPool(limit int) pool { return pool{limit: limit} }
@@ -133,6 +135,9 @@ func (p *pool) remove(e *pooled) {
 	}
 	p.pace(e, e.paced, -1)
 	p.countPatient(e, -1)
+	if e.applies {
+		p.applications--
+	}
 	e.bundle = nil // its place in order may be kept for long
 	if p.gone > 1024 && p.gone > len(p.order)/2 {
 		live := make([]*pooled, 0, len(p.order)-p.gone) // not in place: expire is on its way through the old one
@@ -280,69 +285,6 @@ func (m *Machine) submit(ev Submit) {
 	m.broadcastFrame(RawFrame(TagBundle, b.Raw()))
 }
 
-// admit puts a bundle into the pool. from is the peer that sent it, "" for a client of this node.
-func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
-	lim, head := m.chain.policy.Limits, m.chain.state.Head().Time
-	switch at := max(m.now, head); {
-	case b.Scope() != m.id:
-		return ErrOtherScope
-	case b.ValidUntil() > m.latest(&lim, b) && b.Patient():
-		return errTooPatient
-	case b.ValidUntil() > m.latest(&lim, b):
-		return errTooLong
-	case b.ValidUntil() < at:
-		return &ExpiredError{Time: head}
-	}
-	wanted := m.wants.lacks(b.ID()) // then execution denies what its author may not: a leader that took it keeps its view
-	if err := m.chain.terms.Admits(b); err != nil && !wanted {
-		return err
-	}
-	if b.Patient() && !m.chain.policy.AsksOfKeys() && !wanted {
-		return errPatient
-	}
-	if !b.CheckedWithin(lim) { // under another policy
-		var err error
-		if b, err = verified(b.Raw(), lim); err != nil {
-			return err
-		}
-	}
-	if m.applied(b) {
-		return nil // it came late, or twice
-	}
-	counts, failure := m.paces(b, max(m.now, head))
-	if failure != nil && !wanted {
-		return failure
-	}
-	if err := m.patientRoom(b, from); err != nil && !wanted {
-		return err
-	}
-	scarce := from != "" && m.anchors[from] == (aweigh.AnchorID{})
-	if err := m.pool.add(b, from, scarce, wanted, m.now); err != nil {
-		return err
-	}
-	m.pool.pace(m.pool.entries[b.ID()], counts, +1)
-	m.wants.arrived(b.ID())
-	return nil
-}
-
-// latest returns the latest ValidUntil of a bundle that is accepted now.
-func (m *Machine) latest(lim *scope.Limits, b *scope.CheckedBundle) aweigh.Instant {
-	return max(m.now, m.chain.state.Head().Time).Add(lim.Patience(b.Patient()) + lim.Drift)
-}
-
-// applied reports whether, for each mutation of a bundle, the chain has an outcome: its own, or that the bundle
-// exceeded what it declares.
-func (m *Machine) applied(b *scope.CheckedBundle) bool {
-	for i := range b.Mutations() {
-		_, ok, err := m.chain.state.OutcomeIn(b.ID(), b.Mutations()[i].ID)
-		must.OK(err, "reading the outcome of a mutation")
-		if !ok {
-			return false
-		}
-	}
-	return true
-}
-
 // Unproposed reports whether a bundle submitted here waits for a proposal.
 func (m *Machine) Unproposed() bool { return m.pool.local > 0 }
 
@@ -422,7 +364,7 @@ func (m *Machine) refit(lim scope.Limits, changed bool) {
 			p.drop(e)
 			continue
 		}
-		err := m.chain.terms.Admits(e.bundle)
+		err := m.chain.terms.ForbidsAll(e.bundle)
 		if err == nil && changed {
 			_, err = verified(e.bundle.Raw(), lim)
 		}

@@ -1,6 +1,7 @@
 package referral
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -43,6 +44,7 @@ type Inquiry struct {
 	heard      uint64 // weight of the anchors that answered
 	refusing   uint64 // weight of those that refused the question
 	refusals   int    // and how many
+	denied     error  // why one of them did, if the policy does not permit what was handed in
 	responses
 	last error // why the last answer that did not count did not
 	bad  error // why no answer proved itself, or the scope's reason to refuse
@@ -83,6 +85,7 @@ func (q *Inquiry) begin() {
 	q.round++
 	q.epoch, q.order = q.of.epoch, q.of.order()
 	q.asked, q.out, q.heard, q.refusing, q.refusals = 0, 0, 0, 0, 0
+	q.denied = nil
 	q.responses.begin(q.epoch)
 	weight := uint64(0)
 	for q.most = 0; q.most < len(q.order) && weight <= q.all.budget; q.most++ {
@@ -123,8 +126,11 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 		return
 	}
 	q.out--
-	if err == nil && a.refused() {
+	if err == nil && (a.refused() || q.ask.Kind == AskSubmit && a.denial() != nil) {
 		err = errRefused
+		if why := a.denial(); !a.refused() && q.denied == nil {
+			q.denied = why
+		}
 		q.refusing += q.weight(x.Anchor)
 		q.refusals++
 	}
@@ -170,7 +176,7 @@ func (q *Inquiry) exhausted() {
 		return
 	}
 	if q.refusals == len(q.order) { // none took it
-		q.conclude(scope.ErrNoReader)
+		q.conclude(cmp.Or(q.denied, scope.ErrNoReader))
 	} else {
 		q.conclude(fmt.Errorf("%w: scope %q: %w", ErrMute, q.of.genesis.Prefix(), q.last))
 	}

@@ -175,6 +175,14 @@ func Refused() Answer { return Answer{Failure: noReader} }
 // refused reports whether an answer is Refused: it names no epoch and no revision.
 func (a *Answer) refused() bool { return a.Failure == noReader }
 
+// denial is why the policy does not permit what was asked for, nil if the answer says something else.
+func (a *Answer) denial() error {
+	if why := scope.Failure(a.Failure); errors.Is(why, scope.ErrDenied) {
+		return why
+	}
+	return nil
+}
+
 // met notes how an anchor answered.
 func (f *Scope) met(id aweigh.AnchorID, took time.Duration, err error) {
 	m := f.seen[id]

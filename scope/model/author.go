@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -67,12 +68,36 @@ func (m *Model) entriesFor(mut *scope.CheckedMutation) (all []scope.Author) {
 // the whole scope.
 func (m *Model) mayDo(mut *scope.CheckedMutation, verb string, key, end []byte) bool {
 	q := ask{verb, key, end}
+	return m.granting(mut, q) && slices.ContainsFunc(m.entriesFor(mut), q.does)
+}
+
+// granting reports whether all grants of a mutation permit what is asked for. None permits a change of the record of
+// one of them, or of what the policy lists peers by, unless it names that.
+func (m *Model) granting(mut *scope.CheckedMutation, q ask) bool {
+	type kept struct{ key, end []byte }
+	var all []kept
+	for _, g := range grantsOf(mut) {
+		if len(g.Record) > 0 {
+			all = append(all, kept{g.Record, nil})
+		}
+	}
+	for _, a := range m.block.policy.Authors {
+		if len(a.List) > 0 {
+			all = append(all, kept{a.List, scope.PrefixEnd(a.List)})
+		}
+	}
 	for _, g := range grantsOf(mut) {
 		if !q.does(scope.Author{Prefixes: g.Prefixes, Verbs: g.Verbs}) {
 			return false
 		}
+		for _, k := range all {
+			named := slices.ContainsFunc(g.Prefixes, func(p []byte) bool { return strings.HasPrefix(string(p), string(k.key)) })
+			if q.verb != "lease" && q.verb != "compact" && !named && scope.Overlap(q.key, q.end, k.key, k.end) {
+				return false
+			}
+		}
 	}
-	return slices.ContainsFunc(m.entriesFor(mut), q.does)
+	return true
 }
 
 // authorized reports why the policy's authors do not permit a mutation, whatever its keys.

@@ -154,6 +154,9 @@ func (m *Model) payers(mut *scope.CheckedMutation, b bound, room func(scope.Auth
 	all := m.entriesFor(mut)
 	asked := asks(mut)
 	for _, q := range asked {
+		if !m.granting(mut, q) {
+			continue
+		}
 		if permit := slices.DeleteFunc(slices.Clone(all), func(a scope.Author) bool { return !q.does(a) }); len(permit) > 0 {
 			name, failure := b.pays(permit, func(a scope.Author) bool { return slices.Contains(names, a.Name) || room(a) })
 			if failure != nil {
@@ -164,8 +167,7 @@ func (m *Model) payers(mut *scope.CheckedMutation, b bound, room func(scope.Auth
 			}
 		}
 	}
-	permitted := func(q ask) bool { return slices.ContainsFunc(all, q.does) }
-	if slices.ContainsFunc(asked, permitted) {
+	if len(asked) > 0 {
 		return names, nil
 	}
 	name, failure := b.pays(all, room)
