@@ -13,12 +13,13 @@ import (
 )
 
 // council is ten anchors that weigh alike: seven carry a motion, four reject it.
-func newCouncil(t fataler) *assembly {
+func newCouncil(t fataler, change ...func(*Policy)) *assembly {
 	t.Helper()
-	return newAssembly(t, 10, func(p *Policy) {
+	first := func(p *Policy) {
 		p.EpochBlocks = 40
 		p.Approvals[0].Num, p.Approvals[0].Den, p.Approvals[0].Anchors = 2, 3, 0
-	})
+	}
+	return newAssembly(t, 10, append([]func(*Policy){first}, change...)...)
 }
 
 // say is a block of ballots: an upper case letter is an anchor that approves, a lower case
@@ -156,6 +157,20 @@ func TestP50JudgementMovesBlame(t *testing.T) {
 		return strings.Contains(c.Reason, "blame 0 -> 31250: -0 with 0 of 4 outcomes, +31250 against 4")
 	}) {
 		t.Errorf("no reason tells of the blame: %v", changes)
+	}
+}
+
+// TestP50ShortEpochsJudge: an epoch that is too short to count attendance judges all the same.
+func TestP50ShortEpochsJudge(t *testing.T) {
+	w := newCouncil(t, func(p *Policy) { p.EpochBlocks = 3 })
+	w.say(w.propose(w.put("/secrets/a", "1")), "abCDEFGHIJ")
+	w.turn()
+	l, err := w.state.Ledger()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := l.Standing(w.keys[0].Public().ID()); s.Blame == 0 || s.Score != 500_000 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -34,11 +34,12 @@ func (l Ledger) Next(p Params, epoch aweigh.Epoch, before quorum.Weights) (quoru
 // Those on probation have a Share, but are absent from the weights.
 //
 // Each anchor in the roster and past probation has its Params.Claim. Then the caps:
-// no anchor holds more than Params.ShareOf of the total, and those that one sponsor brought in no more than Params.Sponsored together,
-// without the sponsor's own weight. Then the sum of changes against before is
-// limited to Params.Churn of its total, all in the same proportion. A barred or
-// retired anchor loses its weight at once, which does not count as a change, and
-// an empty before, as for the genesis, bounds nothing.
+// no anchor holds more than Params.ShareOf of the total, and those that one sponsor
+// brought in no more than Params.Sponsored together, without the sponsor's own
+// weight. Then the sum of changes against before is limited to Params.Churn of its
+// total, all in the same proportion. A barred or retired anchor loses its weight at
+// once, which does not count as a change, and an empty before, as for the genesis,
+// bounds nothing.
 //
 // The order of precedence where two rules conflict: a weight is at least 1; then
 // comes the share of one anchor, which always holds exactly; then the cap of
