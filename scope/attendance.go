@@ -28,6 +28,7 @@ type tally struct {
 	blocks uint64   // of the epoch
 	early  bool     // the next block ends it, however few they are
 	counts []counts // by place in the roster
+	judged []judged // likewise; nil: no anchor was judged
 	recent []recent // the last blocks of the epoch, oldest first; the newest is the head
 }
 
@@ -57,7 +58,7 @@ func newTally(seats int) tally { return tally{counts: make([]counts, seats)} }
 
 func (t *tally) clone() tally {
 	c := *t
-	c.counts = slices.Clone(t.counts)
+	c.counts, c.judged = slices.Clone(t.counts), slices.Clone(t.judged)
 	c.recent = append(make([]recent, 0, len(t.recent)+1), t.recent...) // a block is to come
 	return c
 }
@@ -113,13 +114,18 @@ func (t *tally) attendance(b *Bounds, seat int) trust.Attendance {
 	}
 	c := &t.counts[seat]
 	timely := min(c.timely, n)
-	return trust.Attendance{Blocks: n, Timely: timely, Late: min(c.late, n-timely), Led: c.led, Idle: c.idle}
+	a := trust.Attendance{Blocks: n, Timely: timely, Late: min(c.late, n-timely), Led: c.led, Idle: c.idle}
+	if t.judged != nil {
+		j := &t.judged[seat]
+		a.With, a.Against, a.Silent = j[with], j[against], j[silent]
+	}
+	return a
 }
 
 // encode is a tally's one encoding.
 func (t *tally) encode() []byte {
 	width := (len(t.counts) + 7) / 8
-	b := make([]byte, 0, 13+16*len(t.counts)+len(t.recent)*(40+width))
+	b := make([]byte, 0, 15+16*len(t.counts)+len(t.recent)*(40+width))
 	b = binary.BigEndian.AppendUint64(b, t.blocks)
 	b = append(b, 0)
 	if t.early {
@@ -138,7 +144,7 @@ func (t *tally) encode() []byte {
 		b = binary.BigEndian.AppendUint64(b, uint64(r.view))
 		b = append(append(b, r.block[:]...), r.recorded...)
 	}
-	return b
+	return t.appendJudged(b)
 }
 
 // decodeTally reads what encode wrote. Errors wrap ErrCorrupt.
@@ -160,7 +166,7 @@ func decodeTally(b []byte) (t tally, err error) {
 		b = b[16:]
 	}
 	n := int(binary.BigEndian.Uint16(b))
-	if b = b[2:]; n > defaults.RecentBlocks || len(b) != n*(40+width) {
+	if b = b[2:]; n > defaults.RecentBlocks || len(b) < n*(40+width) {
 		return t, bad
 	}
 	b = slices.Clone(b)
@@ -170,6 +176,9 @@ func decodeTally(b []byte) (t tally, err error) {
 		r.view, r.block = aweigh.View(binary.BigEndian.Uint64(b)), aweigh.Hash(b[8:40])
 		r.recorded = b[40 : 40+width : 40+width]
 		b = b[40+width:]
+	}
+	if !t.readJudged(b) {
+		return t, bad
 	}
 	return t, nil
 }

@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "8bd07a9372ed9d0b3e3087daada0d03281773cb9a9e8deb4f574d7fe9b999ba3"
+	const want = "f1b5822467ed69afeeef31d54905e7c5394240d8173f2f532e6ff2df727f85d1"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

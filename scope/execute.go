@@ -115,13 +115,14 @@ const dueLeast = 512
 
 // execution is a block being executed.
 type execution struct {
-	view   // of the versions as they are so far
-	next   State
-	block  *Block
-	epoch  *Epoch  // in which the block is executed
-	policy *Policy // of epoch
-	tally  tally
-	ledger *trust.Ledger // as it is so far, if it was read
+	view     // of the versions as they are so far
+	next     State
+	block    *Block
+	epoch    *Epoch  // in which the block is executed
+	policy   *Policy // of epoch
+	tally    tally
+	findings []finding     // of motions that ended
+	ledger   *trust.Ledger // as it is so far, if it was read
 	government
 	log       *lineage.Log
 	names     names                // as they are so far
@@ -423,6 +424,7 @@ func (x *execution) finish() (*Result, error) {
 		return nil, err
 	}
 	tally := x.tally
+	tally.found(&s.epoch.Roster, x.findings)
 	s.tally, s.counted = tally.encode(), &tally
 	s.head.Digest = s.digest()
 	s.log = x.log

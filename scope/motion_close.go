@@ -154,6 +154,9 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 	end.Height, end.Time = h.Height, h.Time
 	x.enter(lineage.Entry{Class: lineage.Closed, Reason: end.String(), Prior: mo.Hash()})
 
+	if err := x.weigh(mo, end.Fate); err != nil {
+		return err
+	}
 	k := x.linePlace(rec)
 	line, _, err := x.r.Get(k)
 	if err != nil {

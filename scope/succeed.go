@@ -83,7 +83,7 @@ func (s *State) successor() (*succession, error) {
 // attendance is the evidence of an epoch's ballots, as it stands at a height.
 func attendance(b *Bounds, e *Epoch, t *tally, at aweigh.Height) (all []trust.Evidence) {
 	for seat, a := range e.Roster.Anchors {
-		if record := t.attendance(b, seat); record.Blocks > 0 {
+		if record := t.attendance(b, seat); !record.Empty() {
 			all = append(all, trust.Evidence{
 				Anchor: a.Key.ID(), Kind: trust.Attended, Epoch: e.Number, Height: at, Record: record,
 			})

@@ -29,6 +29,7 @@ type conduct struct {
 	liars  []aweigh.AnchorID                          // that were proven to lie, in order
 	said   map[contrary]bool                          // over all epochs
 
+	opinions opinions
 	retiring []aweigh.AnchorID // that asked to leave, and have a seat still
 }
 
@@ -101,7 +102,9 @@ func (x *watch) conductedIn(n *Node, b *scope.Block, e *scope.Epoch) {
 	}
 	for _, bundle := range b.Bundles {
 		for i := range bundle.Mutations() {
-			if m := &bundle.Mutations()[i]; m.Decision != nil && m.Decision.Kind == scope.Retire {
+			m := &bundle.Mutations()[i]
+			c.opinions.others = c.opinions.others || m.Decision != nil
+			if m.Decision != nil && m.Decision.Kind == scope.Retire {
 				x.retires(n, m, h.Height)
 			}
 		}
@@ -206,6 +209,10 @@ func (x *watch) judged(n *Node, was, e *scope.Epoch, before, after trust.Ledger)
 		default:
 			if want := c.score(was, before, old); s.Score != want {
 				why = fmt.Sprintf("its score is %d, and %d follows from the chain", s.Score, want)
+			}
+			_, sat := was.Roster.Seat(s.Anchor)
+			if want := c.opinions.blame(was.Policy.Trust, was.Number, s.Anchor, old.Blame); x.followed() && sat && !old.Barred && s.Blame != want {
+				why = fmt.Sprintf("its blame is %d, and %d follows from the ballots in the chain", s.Blame, want)
 			}
 		}
 		x.w.holds(Standings, n, why == "", "epoch %d, node %d: %s", e.Number, x.w.anchors[s.Anchor], why)

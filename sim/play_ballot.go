@@ -23,6 +23,10 @@ func newBallotPlay(name string) play {
 		return &counterfeit{}
 	case "heckle":
 		return &repeatVotes{}
+	case "contradict":
+		return &contradict{}
+	case "parrot":
+		return &parrot{}
 	}
 	return nil
 }

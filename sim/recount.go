@@ -29,6 +29,7 @@ type recount struct {
 type poll struct {
 	id       votes.MotionID
 	opened   aweigh.Height
+	time     aweigh.Instant // when it opened
 	deadline aweigh.Instant
 	author   aweigh.Hash
 	asked    string // the approval that it takes
@@ -41,7 +42,8 @@ type poll struct {
 	anchors  int                   // that must approve
 	said     map[aweigh.Hash]uint8 // bits of choices, in time
 	late     map[aweigh.Hash]uint8
-	fate     scope.Fate // 0: open
+	at       map[aweigh.Hash]aweigh.Height // of the block that has a ballot in time
+	fate     scope.Fate                    // 0: open
 	closed   aweigh.Height
 	decided  *bool // the honest ballots alone close it
 }
@@ -132,14 +134,16 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 		slices.ContainsFunc(drops, func(key string) bool { return takes(&e.Policy, key, true) })
 	w.holds(Motions, n, asked == (code == scope.Pending), "a write to %q and %q at height %d is %s", puts, drops, h.Height, code)
 	if !asked || !strings.HasPrefix(slices.Concat(puts, drops)[0], prefix) { // tenants' motions are not counted afresh
+		x.conduct.opinions.others = x.conduct.opinions.others || asked
 		return
 	}
 	a := &e.Policy.Approvals[0]
 	p := &poll{
-		id: m.ID, opened: h.Height, deadline: h.Time.Add(a.Window), author: m.Author, asked: w.asked(h), puts: puts, drops: drops,
+		id: m.ID, opened: h.Height, time: h.Time, deadline: h.Time.Add(a.Window), author: m.Author, asked: w.asked(h), puts: puts, drops: drops,
 		found: make(map[string]int), voters: make(map[aweigh.Hash]seat), total: new(big.Int),
 		num: big.NewInt(int64(a.Num)), den: big.NewInt(int64(a.Den)), anchors: int(a.Anchors),
 		said: make(map[aweigh.Hash]uint8), late: make(map[aweigh.Hash]uint8),
+		at: make(map[aweigh.Hash]aweigh.Height),
 	}
 	if a.StepUp {
 		p.seconds(a)
@@ -198,6 +202,7 @@ func (x *watch) voted(p *poll, on []votes.MotionBallot, h *scope.Header) {
 			x.reach("late ballot")
 			continue
 		}
+		p.at[v.Voter] = at
 		if p.said[v.Voter] |= 1 << v.Choice; p.said[v.Voter] == both {
 			x.reach("two choices")
 		}
@@ -209,6 +214,7 @@ func (x *watch) voted(p *poll, on []votes.MotionBallot, h *scope.Header) {
 		case scope.Rejected:
 			x.motions.close(p, scope.Rejected, at)
 		}
+		x.conduct.opinions.ended(p, &x.w.epochs[h.Epoch].Policy.Trust, h)
 	}
 }
 

@@ -31,6 +31,7 @@ type SeatRecord struct {
 	Score  trust.Score
 	Seated bool
 	Barred bool
+	Blame  trust.Score // of its ballots on motions
 }
 
 // standing watches what trust makes of the anchors.
@@ -73,7 +74,7 @@ func (x *standing) record(w *World, e *scope.Epoch, l trust.Ledger) {
 	for s := range l.All() {
 		at := w.anchors[s.Anchor]
 		weight := e.Roster.Weights.Of(s.Anchor)
-		r.Seats = append(r.Seats, SeatRecord{at, weight, s.Score, s.Seated, s.Barred})
+		r.Seats = append(r.Seats, SeatRecord{at, weight, s.Score, s.Seated, s.Barred, s.Blame})
 		x.scores[at] = s.Score
 		if weight == 0 {
 			continue
@@ -127,6 +128,9 @@ func (x *standing) goals(w *World, old trust.Standing, known bool, s trust.Stand
 	reach := w.watch.reach
 	if old.Score != s.Score {
 		reach("trust moved")
+	}
+	if old.Blame != s.Blame {
+		reach("blame moved")
 	}
 	if s.Barred && was.Roster.Weights.Of(s.Anchor) > 0 && e.Roster.Weights.Of(s.Anchor) == 0 {
 		reach("barred liar")

@@ -127,6 +127,20 @@ var trustPlays = []struct {
 		}
 		return above(most(r), first(r).share()+20_000)
 	}},
+	{"judgement", func(r *Result) string {
+		e := last(r)
+		for n := range 10 {
+			switch s := e.seat(n); {
+			case n == 7 || n == 8:
+				if s.Blame < 100_000 {
+					return fmt.Sprintf("liar %d rejects what is carried, and has blame %d", n, s.Blame)
+				}
+			case s.Blame != 0:
+				return fmt.Sprintf("anchor %d is with all outcomes, and has blame %d", n, s.Blame)
+			}
+		}
+		return above(last(r).share(), first(r).share()-2_000)
+	}},
 	{"long-absence", func(r *Result) string {
 		low, now := trust.MaxScore, last(r).seat(3).Score
 		for _, e := range r.Epochs {

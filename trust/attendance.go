@@ -5,8 +5,19 @@ import (
 	"strings"
 )
 
+// attended is the effect of one epoch's record on a standing.
+func attended(p Params, s Standing, r Attendance) (Standing, string) {
+	if uint64(r.Timely)+uint64(r.Late) > uint64(r.Blocks) {
+		return s, fmt.Sprintf("ignored: attended, but %d ballots for %d blocks", uint64(r.Timely)+uint64(r.Late), r.Blocks)
+	}
+	score, why := attend(p, s.Score, r)
+	blame, more := p.judgement(s.Blame, &r)
+	s.Score, s.Blame = score, blame
+	return s, why + more
+}
+
 // attend is the effect of one epoch's attendance on a score, with the arithmetic in
-// words. Every division rounds down, and all products stay below 2^64:
+// words. The record has no more ballots than blocks. Every division rounds down, and all products stay below 2^64:
 //
 //	span    = max(Blocks, Whole)
 //	gain    = Gain × (2×Timely + Late) / (2 × span)
@@ -19,9 +30,6 @@ import (
 // sum ends at 0 and at MaxScore.
 func attend(p Params, before Score, r Attendance) (Score, string) {
 	blocks, timely, late := uint64(r.Blocks), uint64(r.Timely), uint64(r.Late)
-	if timely+late > blocks {
-		return before, fmt.Sprintf("ignored: attended, but %d ballots for %d blocks", timely+late, blocks)
-	}
 	score, whole := uint64(before), uint64(p.Whole)
 	span, part := max(blocks, whole), min(blocks, whole)
 

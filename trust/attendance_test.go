@@ -47,9 +47,9 @@ func TestAttendanceMovesScores(t *testing.T) {
 			"ignored: attended, but 65 ballots for 64 blocks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			after, reason := attend(DefaultParams(), c.before, c.record)
-			if after != c.after || reason != c.reason {
-				t.Errorf("%d, want %d\n%s\n%s", after, c.after, reason, c.reason)
+			after, reason := attended(DefaultParams(), Standing{Score: c.before}, c.record)
+			if after.Score != c.after || after.Blame != 0 || reason != c.reason {
+				t.Errorf("%+v, want %d\n%s\n%s", after, c.after, reason, c.reason)
 			}
 		})
 	}

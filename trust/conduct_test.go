@@ -231,3 +231,23 @@ func TestWhitewashingIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestBlameStays: neither leaving and returning nor a readmission takes blame away, and
+// a bar leaves it as it is.
+func TestBlameStays(t *testing.T) {
+	p := trust.DefaultParams()
+	erred := trust.Evidence{Anchor: named(0), Kind: trust.Attended, Record: trust.Attendance{Against: 4}}
+	for name, events := range map[string][]trust.Evidence{
+		"returns":         {left(named(0), 1), admitted(named(0), named(1), 2)},
+		"is readmitted":   {caught(named(0), 1), back(named(0), 2)},
+		"is admitted":     {caught(named(0), 1), admitted(named(0), named(1), 2)},
+		"is attested":     {attested(named(0), 1_000)},
+		"attends, silent": {took(named(0), 64, 1)},
+	} {
+		l := founders(4).Apply(p, erred)
+		before := standing(t, l, named(0)).Blame
+		if l = l.Apply(p, events...); before != trust.MaxScore/trust.Score(p.Against) || standing(t, l, named(0)).Blame != before || !standing(t, l, named(0)).Seated {
+			t.Errorf("an anchor that %s: %+v", name, standing(t, l, named(0)))
+		}
+	}
+}

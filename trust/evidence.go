@@ -92,7 +92,7 @@ func (e Evidence) Hash() aweigh.Hash {
 
 // Attendance is an anchor's part in one epoch, counted over the final blocks for
 // which ballots were still taken up. Ballots for the other Blocks − Timely −
-// Late blocks are missing.
+// Late blocks are missing. It also counts what contested motions show of the anchor's judgement.
 type Attendance struct {
 	_      struct{} `cbor:",toarray"`
 	Blocks uint32   // counted final blocks of the epoch
@@ -100,6 +100,11 @@ type Attendance struct {
 	Late   uint32   // those with it, but late: they earn half
 	Led    uint32   // views that the anchor led and that became final
 	Idle   uint32   // views that it led and that were nullified
+
+	// Of the contested motions that ended in the epoch and on which it had a vote:
+	With    uint32 // those with a ballot for the outcome, before that was clear
+	Against uint32 // those with one against it
+	Silent  uint32 // those without such a ballot past the time for an answer
 }
 
 // Change is what one piece of evidence did to one anchor's score. Evidence

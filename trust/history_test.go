@@ -13,6 +13,7 @@ import (
 // history is a scope that lives through epochs of random events.
 type history struct {
 	r       *rand.Rand
+	o       *rand.Rand // of opinions
 	p       trust.Params
 	ledger  trust.Ledger
 	weights quorum.Weights
@@ -21,7 +22,7 @@ type history struct {
 }
 
 func newHistory(seed uint64, founding int) *history {
-	h := &history{r: rand.New(rand.NewPCG(seed, 9)), p: trust.DefaultParams(), names: founding}
+	h := &history{r: rand.New(rand.NewPCG(seed, 9)), o: rand.New(rand.NewPCG(seed, 50)), p: trust.DefaultParams(), names: founding}
 	for i := range founding {
 		h.ledger = h.ledger.Apply(h.p, founded(named(i), trust.Score(h.r.IntN(1_000_001))))
 	}
@@ -45,7 +46,8 @@ func (h *history) live(t testing.TB) (events []trust.Evidence, before trust.Ledg
 		late := uint32(h.r.IntN(int(blocks-timely) + 1))
 		events = append(events, trust.Evidence{
 			Anchor: s.Anchor, Kind: trust.Attended, Epoch: h.epoch,
-			Record: trust.Attendance{Blocks: blocks, Timely: timely, Late: late, Led: uint32(h.r.IntN(9)), Idle: uint32(h.r.IntN(3))},
+			Record: trust.Attendance{Blocks: blocks, Timely: timely, Late: late, Led: uint32(h.r.IntN(9)), Idle: uint32(h.r.IntN(3)),
+				With: uint32(h.o.IntN(4)), Against: uint32(h.o.IntN(3)), Silent: uint32(h.o.IntN(2))},
 		})
 	}
 	switch h.r.IntN(8) {
@@ -82,9 +84,9 @@ func (h *history) live(t testing.TB) (events []trust.Evidence, before trust.Ledg
 // machine computes the same, whatever its word size.
 func TestHistoryHasOneOutcome(t *testing.T) {
 	for seed, want := range map[uint64]string{
-		1: "35 anchors, ledger 97ef1e99, 28 weigh 24419, weights 1096720f",
-		2: "48 anchors, ledger 44964a22, 28 weigh 25573, weights cfaa7c2a",
-		3: "54 anchors, ledger 06c5b462, 38 weigh 34663, weights 5390ada7",
+		1: "35 anchors, ledger d8d49b9c, 28 weigh 23669, weights 5189567f",
+		2: "48 anchors, ledger bd95f469, 28 weigh 24784, weights e3d0b787",
+		3: "54 anchors, ledger 473d43cd, 38 weigh 33605, weights 633ef557",
 	} {
 		h := newHistory(seed, 4+3*int(seed))
 		for range 500 {
@@ -173,7 +175,7 @@ func TestNamesAreNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			for s := range h.ledger.All() {
-				if x, ok := twin.Standing(other(s.Anchor)); !ok || x.Score != s.Score || weights.Of(x.Anchor) != h.weights.Of(s.Anchor) {
+				if x, ok := twin.Standing(other(s.Anchor)); !ok || x.Score != s.Score || x.Blame != s.Blame || weights.Of(x.Anchor) != h.weights.Of(s.Anchor) {
 					t.Fatalf("seed %d, epoch %d: %d weighs %d, and under another name %d weighs %d", seed, h.epoch,
 						s.Score, h.weights.Of(s.Anchor), x.Score, weights.Of(x.Anchor))
 				}

@@ -50,9 +50,7 @@ func (l *Ledger) judge(p Params, s Standing, known bool, ev Evidence) (Standing,
 		if s.Barred {
 			return ignored("the anchor is barred")
 		}
-		var reason string
-		s.Score, reason = attend(p, s.Score, ev.Record)
-		return s, reason
+		return attended(p, s, ev.Record)
 	case Admitted:
 		return l.admit(p, s, known, ev)
 	case Retired, Evicted:
@@ -94,7 +92,7 @@ func (l *Ledger) admit(p Params, s Standing, known bool, ev Evidence) (Standing,
 		score, from = min(s.Score, p.Initial), fmt.Sprintf("returning with %d, starting again from", s.Score)
 	}
 	s = Standing{
-		Anchor: ev.Anchor, Score: score, Seated: true,
+		Anchor: ev.Anchor, Score: score, Seated: true, Blame: s.Blame,
 		Since: ev.Epoch, Sponsor: ev.Sponsor, Weighs: p.weighs(ev.Epoch),
 	}
 	return s, fmt.Sprintf("admitted: motion %s, sponsor %s, %s %d, weighs from epoch %d",

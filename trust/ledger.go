@@ -22,6 +22,7 @@ type Standing struct {
 	Anchor aweigh.AnchorID
 	Score  Score
 	Barred bool
+	Blame  Score // of its ballots on motions, 0 to MaxScore; see Params.Claim
 
 	Seated  bool            // in the roster of the next epoch, be it on probation
 	Since   aweigh.Epoch    // of its last admission; 0 for founders
@@ -141,6 +142,8 @@ func (l Ledger) check(s Standing) error {
 		return errors.New("it names no anchor")
 	case s.Score > MaxScore:
 		return fmt.Errorf("score %d is above %d", s.Score, MaxScore)
+	case s.Blame > MaxScore:
+		return fmt.Errorf("blame %d is above %d", s.Blame, MaxScore)
 	case s.Barred && (s.Score != 0 || s.Seated):
 		return fmt.Errorf("it is barred, but has score %d or a seat", s.Score)
 	case s.Sponsor.IsZero() && s.Since != 0:

@@ -118,6 +118,7 @@ func TestEvidenceHasItsName(t *testing.T) {
 		func(e *trust.Evidence) { e.Height = 1 },
 		func(e *trust.Evidence) { e.Proof = bob },
 		func(e *trust.Evidence) { e.Record.Late = 1 },
+		func(e *trust.Evidence) { e.Record.Silent = 1 },
 		func(e *trust.Evidence) { e.Sponsor = bob },
 	} {
 		other := e

@@ -26,6 +26,14 @@ type Params struct {
 	Idle    Score  // at most this much is lost in an epoch for views led that gave nothing
 	Whole   uint32 // counted blocks that make a whole epoch; fewer shrink gains and losses in proportion, more earn no more
 
+	Blame   uint32 // full blame takes 1/Blame of a claim; at least 16
+	With    uint32 // a whole epoch of ballots with the outcomes of contested motions takes 1/With of the blame
+	Against uint32 // one of ballots against them adds 1/Against of what is missing to full blame
+	Silent  uint32 // one of silence adds 1/Silent of what is missing to half of full blame
+	Judged  uint32 // contested motions that make a whole epoch; fewer move blame in proportion, more move it no more
+	Contest Ratio  // of the voters' weight, which the losing side of a contested motion holds at least; at most 1/2
+	Answer  Ratio  // of a motion's window, after which silence counts
+
 	Share     Ratio // most of the total that one anchor holds, below 1/3; {0, 0} is by size, see ShareOf
 	Sponsored Ratio // most of the total that the anchors of one sponsor hold together, below 1/3
 	Churn     Ratio // most that the weight changes of one epoch add up to, of the total before
@@ -37,12 +45,13 @@ type Params struct {
 
 // With DefaultParams claims differ up to tenfold, so that however scores stand,
 // a quorum needs a fair number of heads as well: safety holds while fewer than
-// n/(2r+1) of n anchors lie, where r is Ceiling/Floor and no anchor is held
+// n/(2r+1) of n anchors lie, where r is 16/15 of Ceiling/Floor and no anchor is held
 // below Floor by the cap of sponsors or on the way up from a first weight.
 func DefaultParams() Params {
 	return Params{
 		Floor: 100, Ceiling: 1_000, Initial: 100_000,
 		Gain: 31_250, Decay: 64, Absence: 16, Rest: 50_000, Lead: 2_000, Idle: 8_000, Whole: 64,
+		Blame: 16, With: 64, Against: 32, Silent: 64, Judged: 4, Contest: Ratio{Num: 1, Den: 10}, Answer: Ratio{Num: 1, Den: 8},
 		Sponsored: Ratio{Num: 1, Den: 4}, Churn: Ratio{Num: 1, Den: 10},
 		Probation: 4, Surety: 4, SuretyEpochs: 64,
 	}
@@ -69,6 +78,9 @@ func (p Params) Check() error {
 		return bad("whole is 0; an epoch without blocks would earn all that a full one does")
 	case p.Surety == 0:
 		return bad("surety is 0; a sponsor loses 1/surety of its score, so take 1 for all of it")
+	}
+	if err := p.checkJudgement(); err != nil {
+		return bad("%s", err)
 	}
 	for _, s := range []struct {
 		field string

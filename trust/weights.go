@@ -17,7 +17,7 @@ var ErrRoster = errors.New("trust: no anchor has weight")
 // Share states how an anchor came by its weight in an epoch.
 type Share struct {
 	Anchor aweigh.AnchorID
-	Raw    uint64 // by score alone; 0 on probation
+	Raw    uint64 // by score and blame alone; 0 on probation
 	Capped uint64 // after the caps
 	Weight uint64 // after the bound on changes: the weight in force
 	Why    string // one line for people
@@ -33,13 +33,13 @@ func (l Ledger) Next(p Params, epoch aweigh.Epoch, before quorum.Weights) (quoru
 // before it, and a Share for each anchor of the roster, in the order of anchors.
 // Those on probation have a Share, but are absent from the weights.
 //
-// Each anchor in the roster and past probation claims Params.Weight of its
-// score. Then the caps: no anchor holds more than Params.ShareOf of the total,
-// and those that one sponsor brought in no more than Params.Sponsored together,
-// without the sponsor's own weight. Then the sum of changes against before is
-// limited to Params.Churn of its total, all in the same proportion. A barred or
-// retired anchor loses its weight at once, which does not count as a change, and
-// an empty before, as for the genesis, bounds nothing.
+// Each anchor in the roster and past probation has its Params.Claim. Then the caps:
+// no anchor holds more than Params.ShareOf of the total, and those that one sponsor
+// brought in no more than Params.Sponsored together, without the sponsor's own
+// weight. Then the sum of changes against before is limited to Params.Churn of its
+// total, all in the same proportion. A barred or retired anchor loses its weight at
+// once, which does not count as a change, and an empty before, as for the genesis,
+// bounds nothing.
 //
 // The order of precedence where two rules conflict: a weight is at least 1; then
 // comes the share of one anchor, which always holds exactly; then the cap of
@@ -66,7 +66,7 @@ func (l Ledger) NextExplained(p Params, epoch aweigh.Epoch, before quorum.Weight
 			shares = append(shares, Share{Anchor: s.Anchor, Why: fmt.Sprintf("on probation until epoch %d", s.Weighs)})
 			continue
 		}
-		c := claim{p.Weight(s.Score), -1}
+		c := claim{p.Claim(s), -1}
 		if !s.Sponsor.IsZero() {
 			g, ok := groups[s.Sponsor]
 			if !ok {
@@ -80,7 +80,7 @@ func (l Ledger) NextExplained(p Params, epoch aweigh.Epoch, before quorum.Weight
 		}
 		claims, anchors = append(claims, c), append(anchors, s.Anchor)
 		way.from = append(way.from, before.Of(s.Anchor))
-		shares = append(shares, Share{Anchor: s.Anchor, Raw: c.raw, Why: fmt.Sprintf("score %d", s.Score)})
+		shares = append(shares, Share{Anchor: s.Anchor, Raw: c.raw, Why: p.whyClaim(s)})
 	}
 	if len(claims) == 0 {
 		return quorum.Weights{}, nil, fmt.Errorf("%w in epoch %d, of %d in the roster; admit or readmit anchors first", ErrRoster, epoch, len(shares))
@@ -105,6 +105,14 @@ func (l Ledger) NextExplained(p Params, epoch aweigh.Epoch, before quorum.Weight
 		return w, nil, fmt.Errorf("trust: weights of %d anchors: %w", len(out), err)
 	}
 	return w, shares, nil
+}
+
+// whyClaim is how an anchor comes by its claim.
+func (p Params) whyClaim(s Standing) string {
+	if less := p.Weight(s.Score) - p.Claim(s); less > 0 {
+		return fmt.Sprintf("score %d, less %d for blame %d", s.Score, less, s.Blame)
+	}
+	return fmt.Sprintf("score %d", s.Score)
 }
 
 // why reports which rules stand between a claim and a weight.

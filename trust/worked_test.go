@@ -153,3 +153,18 @@ func TestDocumentNamesEveryParameter(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentShowsJudgement: the line that the document shows is one that is given.
+func TestDocumentShowsJudgement(t *testing.T) {
+	doc, err := os.ReadFile("../docs/trust.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := founders(4).Apply(trust.DefaultParams(), trust.Evidence{Anchor: named(0), Kind: trust.Attended, Record: trust.Attendance{Against: 4}})
+	_, changes := l.ApplyExplained(trust.DefaultParams(), trust.Evidence{
+		Anchor: named(0), Kind: trust.Attended, Record: trust.Attendance{Blocks: 64, Timely: 64, With: 3, Against: 1},
+	})
+	if !strings.Contains(string(doc), "```text\n"+changes[0].Reason+"\n```") {
+		t.Errorf("docs/trust.md does not show %q", changes[0].Reason)
+	}
+}

@@ -27,6 +27,7 @@ func other() scope.Policy {
 	p.EpochBlocks, p.EpochTime = 17, 90*time.Second
 	p.Trust = trust.Params{
 		Floor: 1, Ceiling: 2, Initial: 3, Gain: 400_000, Decay: 5, Absence: 6, Rest: 7, Lead: 8, Idle: 9, Whole: 10,
+		Blame: 17, With: 18, Against: 14, Silent: 19, Judged: 15, Contest: trust.Ratio{Num: 1, Den: 11}, Answer: trust.Ratio{Num: 1, Den: 12},
 		Share: trust.Ratio{Num: 1, Den: 7}, Sponsored: trust.Ratio{Num: 1, Den: 8}, Churn: trust.Ratio{Num: 1, Den: 9},
 		Probation: 11, Surety: 12, SuretyEpochs: 13,
 	}

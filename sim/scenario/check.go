@@ -217,6 +217,7 @@ func (c *checker) network(n Network) {
 	c.within("network.epochblocks", n.EpochBlocks, 1, 1_000_000_000)
 	c.need(n.EpochTime >= leastEpoch, "network.epochtime", "%v is less than a second", n.EpochTime)
 	c.within("network.whole", n.Whole, 1, 1_000_000)
+	c.within("network.judged", n.Judged, 1, 1_000_000)
 	c.within("network.welcome", n.Welcome, 0, maxObservers)
 	c.period("network.notice", n.Notice)
 	c.need(n.Notice == 0 || n.Notice >= time.Second, "network.notice", "%v is less than a second", n.Notice)

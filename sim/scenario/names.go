@@ -33,6 +33,8 @@ var Plays = []Named{
 	{"stuff", "fills ballot boxes with votes on motions that were never proposed"},
 	{"counterfeit", "hands on ballots of other networks, in others' names, of strangers, and cut short"},
 	{"heckle", "breaks meetings of ballot boxes with messages that are cut short, changed or not asked for"},
+	{"contradict", "rejects every motion, so that what others approve is contested"},
+	{"parrot", "votes on a motion once its outcome is clear, like the others"},
 	{"mutiny", "makes believe that the scope above has ordered that its members govern alone"},
 	{"forge", "sends every kind of message with signatures, certificates and proofs that are forged"},
 	{"interject", "proposes out of turn, as soon as it hears of a leader's block"},
@@ -119,7 +121,7 @@ var Invariants = []Named{
 }
 
 // ballotPlays are those about motions. They are drawn only where there are some.
-var ballotPlays = []string{"bury", "bothways", "stuff", "counterfeit", "heckle"}
+var ballotPlays = []string{"bury", "bothways", "stuff", "counterfeit", "heckle", "contradict", "parrot"}
 
 // scopePlays are those about scopes that can be revoked. They are drawn only where there are some.
 var scopePlays = []string{"mutiny"}
@@ -138,6 +140,7 @@ var Goals = []Named{
 	{"epoch change", "an epoch ended and another began"},
 	{"epoch change under fire", "an epoch ended while liars lied or faults lasted"},
 	{"trust moved", "an anchor's score was another in the next epoch"},
+	{"blame moved", "an anchor's ballots on contested motions changed its blame"},
 	{"barred liar", "an epoch began without an anchor that was proven to lie"},
 	{"motion ordered", "an approval stands in a final block"},
 	{"new anchor", "an anchor that was admitted has weight"},

@@ -52,6 +52,7 @@ type Network struct {
 	EpochBlocks int           `yaml:"epochblocks,omitempty"` // blocks in an epoch; 10,000
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`   // after which an epoch ends that holds scope.Bounds.clockBlocks; 1h
 	Whole       int           `yaml:"whole,omitempty"`       // blocks that earn all that an epoch can, see trust.Params; 64
+	Judged      int           `yaml:"judged,omitempty"`      // contested motions that move blame as much as an epoch can, likewise; 4
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
 	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, deletions, changes or nothing; nothing
 	Authors     []string      `yaml:"authors,omitempty"`     // of the policy, as its text has them: alice who=any prefix=/a/; none: anyone may write

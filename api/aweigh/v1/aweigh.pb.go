@@ -3916,7 +3916,8 @@ type Standing struct {
 	NextScore     uint32                 `protobuf:"varint,12,opt,name=next_score,json=nextScore,proto3" json:"next_score,omitempty"` // if the epoch ended now
 	NextWeight    uint64                 `protobuf:"varint,13,opt,name=next_weight,json=nextWeight,proto3" json:"next_weight,omitempty"`
 	NextSeated    bool                   `protobuf:"varint,14,opt,name=next_seated,json=nextSeated,proto3" json:"next_seated,omitempty"`
-	Why           string                 `protobuf:"bytes,15,opt,name=why,proto3" json:"why,omitempty"` // how its weight came about
+	Why           string                 `protobuf:"bytes,15,opt,name=why,proto3" json:"why,omitempty"`      // how its weight came about
+	Blame         uint32                 `protobuf:"varint,16,opt,name=blame,proto3" json:"blame,omitempty"` // of its ballots on motions, parts per million
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4054,6 +4055,13 @@ func (x *Standing) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *Standing) GetBlame() uint32 {
+	if x != nil {
+		return x.Blame
+	}
+	return 0
 }
 
 // Proposal is a decision that is open, or carried and not yet in effect.
@@ -9120,7 +9128,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04done\x18\x05 \x01(\bR\x04done\"J\n" +
 	"\fTrustRequest\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\fR\x06policy\x12\"\n" +
-	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\x89\x03\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\x9f\x03\n" +
 	"\bStanding\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -9141,7 +9149,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"nextWeight\x12\x1f\n" +
 	"\vnext_seated\x18\x0e \x01(\bR\n" +
 	"nextSeated\x12\x10\n" +
-	"\x03why\x18\x0f \x01(\tR\x03whyB\b\n" +
+	"\x03why\x18\x0f \x01(\tR\x03why\x12\x14\n" +
+	"\x05blame\x18\x10 \x01(\rR\x05blameB\b\n" +
 	"\x06_trend\"\xfd\x03\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +

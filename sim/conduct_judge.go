@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"math/big"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// opinions counts again, from final blocks alone, what contested motions show of the
+// anchors that could vote on them (P50), by epoch. It counts the motions that recount
+// follows: unless others could have judged as well, blame must follow from it.
+type opinions struct {
+	in     map[aweigh.Epoch]map[aweigh.AnchorID]*opined
+	others bool // there were motions that are not counted afresh
+}
+
+// followed reports whether blame must follow from the motions that are counted afresh.
+func (x *watch) followed() bool {
+	return x.w.Scenario.Approval.Motions > 0 && x.w.number == 0 && !x.conduct.opinions.others
+}
+
+// opined are the counts of one anchor in one epoch.
+type opined struct{ with, against, silent uint64 }
+
+func (x *opinions) of(e aweigh.Epoch, a aweigh.AnchorID) *opined {
+	if x.in == nil {
+		x.in = make(map[aweigh.Epoch]map[aweigh.AnchorID]*opined)
+	}
+	if x.in[e] == nil {
+		x.in[e] = make(map[aweigh.AnchorID]*opined)
+	}
+	if x.in[e][a] == nil {
+		x.in[e][a] = new(opined)
+	}
+	return x.in[e][a]
+}
+
+// ended judges the voters of a motion that a block ended.
+func (x *opinions) ended(p *poll, policy *trust.Params, h *scope.Header) {
+	won := votes.Approve
+	switch p.fate {
+	case scope.Carried:
+	case scope.Rejected:
+		won = votes.Reject
+	default:
+		return
+	}
+	scaled := func(n *big.Int, by uint64) *big.Int { return new(big.Int).Mul(n, new(big.Int).SetUint64(by)) }
+	with, against := p.votedFor(won), p.votedFor(won.Other())
+	if with.Cmp(against) <= 0 || scaled(against, uint64(policy.Contest.Den)).Cmp(scaled(p.total, uint64(policy.Contest.Num))) < 0 || against.Sign() == 0 {
+		return
+	}
+	answer := h.Time.Sub(p.time) >= time.Duration(new(big.Int).Div(
+		scaled(big.NewInt(int64(p.deadline.Sub(p.time))), uint64(policy.Answer.Num)), big.NewInt(int64(policy.Answer.Den))).Int64())
+	for id, s := range p.voters { // order-free: each counts for itself
+		n := x.of(h.Epoch, id)
+		switch said := p.said[id]; {
+		case !s.anchor || said == both:
+		case said != 0 && !p.clearBefore(p.at[id], won):
+			if said == 1<<won {
+				n.with++
+			} else {
+				n.against++
+			}
+		case answer:
+			n.silent++
+		}
+	}
+}
+
+// clearBefore reports whether blocks before a height held half of what the outcome takes.
+func (p *poll) clearBefore(at aweigh.Height, won votes.Choice) bool {
+	sum := new(big.Int)
+	for id, said := range p.said { // order-free: a sum
+		if said == 1<<won && p.at[id] < at {
+			sum.Add(sum, p.voters[id].weight)
+		}
+	}
+	return sum.Lsh(sum, 1).Cmp(p.takes(won)) >= 0
+}
+
+// blame is that of an anchor after an epoch, from that before it.
+func (x *opinions) blame(p trust.Params, e aweigh.Epoch, a aweigh.AnchorID, before trust.Score) trust.Score {
+	n := x.of(e, a)
+	all := n.with + n.against + n.silent
+	if all == 0 {
+		return before
+	}
+	span, b := max(all, uint64(p.Judged)), uint64(before)
+	after := b + (1_000_000-b)*n.against/span/uint64(p.Against) - b*n.with/span/uint64(p.With)
+	if b < 500_000 {
+		after += (500_000 - b) * n.silent / span / uint64(p.Silent)
+	}
+	return trust.Score(after)
+}

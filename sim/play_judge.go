@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"math/big"
+
+	"github.com/aweigh/aweigh/votes"
+)
+
+// contradict rejects every motion as soon as it is open, whatever it is about. What
+// honest voters approve is then contested, and members are against the outcome (P50).
+type contradict struct {
+	plain
+	done map[bothOn]bool
+}
+
+func (x *contradict) tick(l *liar) {
+	for _, p := range l.w.watch.motions.order {
+		at := bothOn{l.n, p.id}
+		if p.fate != 0 || x.done[at] || !l.may() {
+			continue
+		}
+		if x.done == nil {
+			x.done = make(map[bothOn]bool)
+		}
+		x.done[at] = true
+		l.told("contradict", "rejects motion %s", p.id.Short())
+		l.spread(l.vote(p.id, votes.Reject))
+	}
+}
+
+// spread sends a frame to all others.
+func (l *liar) spread(f *frame) {
+	for _, to := range l.others() {
+		l.sendFrame(to, f)
+	}
+}
+
+// parrot waits until blocks hold two thirds of what a motion takes to be carried or rejected, and
+// then votes like those that brought it there. Such a ballot counts for nothing (P50).
+type parrot struct {
+	plain
+	done map[bothOn]bool
+}
+
+func (x *parrot) tick(l *liar) {
+	for _, p := range l.w.watch.motions.order {
+		at := bothOn{l.n, p.id}
+		if p.fate != 0 || x.done[at] {
+			continue
+		}
+		for _, c := range []votes.Choice{votes.Approve, votes.Reject} {
+			if have, need := p.votedFor(c), p.takes(c); have.Mul(have, big.NewInt(3)).Cmp(need.Lsh(need, 1)) < 0 || x.done[at] {
+				continue
+			}
+			if x.done == nil {
+				x.done = make(map[bothOn]bool)
+			}
+			x.done[at] = true
+			l.told("parrot", "says %s to motion %s, as others did", c, p.id.Short())
+			l.spread(l.vote(p.id, c))
+		}
+	}
+}
+
+// votedFor is the weight of the voters that made one choice, and not the other.
+func (p *poll) votedFor(c votes.Choice) *big.Int {
+	sum := new(big.Int)
+	for id, said := range p.said { // order-free: a sum
+		if said == 1<<c {
+			sum.Add(sum, p.voters[id].weight)
+		}
+	}
+	return sum
+}
+
+// takes is the weight that one choice takes to end the motion: for approvals the share of all, rounded up;
+// for rejections one more than what would leave enough.
+func (p *poll) takes(c votes.Choice) *big.Int {
+	need := new(big.Int).Mul(p.total, p.num)
+	need.Add(need, new(big.Int).Sub(p.den, big.NewInt(1))).Div(need, p.den)
+	if need.Sign() == 0 {
+		need.SetInt64(1)
+	}
+	if c == votes.Approve {
+		return need
+	}
+	return need.Sub(new(big.Int).Add(p.total, big.NewInt(1)), need)
+}
