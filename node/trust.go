@@ -10,17 +10,19 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Standing is what a scope knows of one anchor, and what would become of the anchor if the epoch ended now.
 type Standing struct {
 	trust.Standing
 	Name, Peer string
-	Word       string // active, probation, barred, retired or evicted
-	Weight     uint64 // in this epoch
-	Trend      *int64 // of the score at the epoch's start against the one before; nil if there is none
-	Next       Share  // if the epoch ended now
-	Why        string // how Weight was determined; empty if this node does not know
+	Key        votes.PublicKey // zero if this node does not hold the roster that had it
+	Word       string          // active, probation, barred, retired or evicted
+	Weight     uint64          // in this epoch
+	Trend      *int64          // of the score at the epoch's start against the one before; nil if there is none
+	Next       Share           // if the epoch ended now
+	Why        string          // how Weight was determined; empty if this node does not know
 }
 
 // Share is an anchor's share in a roster.
@@ -179,7 +181,7 @@ func (g *Government) standings(genesis scope.Genesis, s *scope.State, h machine.
 		} else if who, err = h.Identity(genesis, st.Anchor); err != nil {
 			return err
 		}
-		x.Name, x.Peer = who.Name, who.Peer
+		x.Name, x.Peer, x.Key = who.Name, who.Peer, who.Key
 		if x.Word, err = h.Word(st, seated, e.Number); err != nil {
 			return err
 		}

@@ -64,11 +64,45 @@ func (x *watch) effects(n *Node, e *scope.Epoch, before, after trust.Ledger) {
 	x.w.holds(Standings, n, left <= 1, "epoch %d: %d anchors left at once", e.Number, left)
 }
 
+// takenUp are the decisions about anchors that took effect with an epoch, by their subjects.
+func takenUp(n *Node, e *scope.Epoch) map[aweigh.AnchorID]*scope.Decision {
+	all, state := make(map[aweigh.AnchorID]*scope.Decision), n.state()
+	must.OK(state.Motions(func(id votes.MotionID, open bool) bool {
+		if open {
+			return true
+		}
+		mo, end, err := state.Motion(id)
+		must.OK(err, "reading a motion")
+		m, err := scope.OpenMutation(mo.Mutation)
+		must.OK(err, "reading what a motion decides")
+		if d := m.Decision; d != nil && end.Fate == scope.Carried && end.Effective == e.Number {
+			all[d.Subject] = d
+		}
+		return true
+	}), "reading the motions")
+	return all
+}
+
+// moved reports what is wrong with the score that a decision set, "" if nothing is; ok is false if it set none.
+func moved(was *scope.Epoch, d *scope.Decision, s trust.Standing) (why string, ok bool) {
+	if d == nil || d.Kind != scope.Attest && d.Kind != scope.Readmit {
+		return "", false
+	}
+	p := was.Policy.Trust
+	switch from := was.Number + 1 + aweigh.Epoch(p.Probation); {
+	case d.Kind == scope.Attest && (s.Score != d.Score || s.Barred):
+		return fmt.Sprintf("its score is %d, and %d is attested", s.Score, d.Score), true
+	case d.Kind == scope.Readmit && (s.Barred || s.Score != p.Initial || s.Weighs != from):
+		return fmt.Sprintf("it was readmitted with a score of %d and weighs from epoch %d on, not with %d from %d", s.Score, s.Weighs, p.Initial, from), true
+	}
+	return "", true
+}
+
 // ineffective is why an epoch does not show a decision's effect, or "".
 func ineffective(e *scope.Epoch, d *scope.Decision) string {
 	_, seated := e.Roster.Seat(d.Subject)
 	switch {
-	case d.Kind == scope.Admit && !seated:
+	case (d.Kind == scope.Admit || d.Kind == scope.Readmit) && !seated:
 		return "the anchor has no seat"
 	case d.Kind == scope.Evict && seated:
 		return "the anchor keeps its seat"

@@ -120,6 +120,10 @@ func about(x *aweighv1.Proposal, names map[string]string) string {
 	if len(x.Sponsor) > 0 {
 		s += ", sponsor " + nameOf(names, x.Sponsor)
 	}
+	var d scope.Decision
+	if x.Kind == "attest" && canon.Decode(x.Decision, &d) == nil {
+		s += fmt.Sprintf(", score %d: %s", d.Score, d.Reason)
+	}
 	return s
 }
 

@@ -24,6 +24,7 @@ type standingJSON struct {
 	NextWeight uint64 `json:"next_weight"`
 	NextSeated bool   `json:"next_seated"`
 	Why        string `json:"why,omitempty"`
+	Key        string `json:"key,omitempty"`
 }
 
 type trustJSON struct {
@@ -159,7 +160,7 @@ func trustOf(r *aweighv1.TrustResponse, names map[string]string) trustJSON {
 		out.Anchors = append(out.Anchors, standingJSON{
 			ID: hex.EncodeToString(a.Id), Name: a.Name, Peer: a.Peer, Standing: a.Standing, Score: a.Score, Trend: a.Trend,
 			Weight: a.Weight, WeighsFrom: a.WeighsFrom, Sponsor: hex.EncodeToString(a.Sponsor), Since: a.Since, Self: a.Self,
-			NextScore: a.NextScore, NextWeight: a.NextWeight, NextSeated: a.NextSeated, Why: a.Why,
+			NextScore: a.NextScore, NextWeight: a.NextWeight, NextSeated: a.NextSeated, Why: a.Why, Key: a.Key,
 		})
 	}
 	for _, x := range r.Proposals {

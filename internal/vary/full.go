@@ -68,7 +68,7 @@ func Decision() scope.Decision {
 	p, c, a := Policy(), Child(), anchor(3)
 	return scope.Decision{
 		Kind: scope.Admit, Subject: aweigh.Sum([]byte("subject")), Anchor: &a, Sponsor: aweigh.Sum([]byte("sponsor")),
-		Consent: []byte{0xff, 0, 7}, Policy: &p, Child: &c,
+		Consent: []byte{0xff, 0, 7}, Policy: &p, Child: &c, Score: 700_000, Reason: "because: it -> was so",
 	}
 }
 

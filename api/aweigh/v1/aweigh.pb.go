@@ -3917,6 +3917,7 @@ type Standing struct {
 	NextWeight    uint64                 `protobuf:"varint,13,opt,name=next_weight,json=nextWeight,proto3" json:"next_weight,omitempty"`
 	NextSeated    bool                   `protobuf:"varint,14,opt,name=next_seated,json=nextSeated,proto3" json:"next_seated,omitempty"`
 	Why           string                 `protobuf:"bytes,15,opt,name=why,proto3" json:"why,omitempty"` // how its weight came about
+	Key           string                 `protobuf:"bytes,16,opt,name=key,proto3" json:"key,omitempty"` // its public key, like ed25519:…; empty if this node does not hold the roster that had it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4056,11 +4057,18 @@ func (x *Standing) GetWhy() string {
 	return ""
 }
 
+func (x *Standing) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 // Proposal is a decision that is open, or carried and not yet in effect.
 type Proposal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`            // admit, retire, evict, policy
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`            // admit, retire, evict, policy, delegate, revoke, attest, readmit
 	Subject       []byte                 `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`      // the anchor that it is about
 	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`            // of the subject
 	Sponsor       []byte                 `protobuf:"bytes,5,opt,name=sponsor,proto3" json:"sponsor,omitempty"`      // for admit
@@ -9120,7 +9128,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04done\x18\x05 \x01(\bR\x04done\"J\n" +
 	"\fTrustRequest\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\fR\x06policy\x12\"\n" +
-	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\x89\x03\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\x9b\x03\n" +
 	"\bStanding\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -9141,7 +9149,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"nextWeight\x12\x1f\n" +
 	"\vnext_seated\x18\x0e \x01(\bR\n" +
 	"nextSeated\x12\x10\n" +
-	"\x03why\x18\x0f \x01(\tR\x03whyB\b\n" +
+	"\x03why\x18\x0f \x01(\tR\x03why\x12\x10\n" +
+	"\x03key\x18\x10 \x01(\tR\x03keyB\b\n" +
 	"\x06_trend\"\xfd\x03\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
