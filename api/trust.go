@@ -64,6 +64,16 @@ func (s *service) Trust(ctx context.Context, req *connect.Request[aweighv1.Trust
 			Self: a.Anchor == self, NextScore: uint32(a.Next.Score), NextWeight: a.Next.Weight, NextSeated: a.Next.Seated, Why: a.Why, Key: key,
 		})
 	}
+	for i := range g.Void {
+		v := &g.Void[i]
+		id := v.Key.ID()
+		if names[id] == "" {
+			names[id] = v.Name
+		}
+		out.Void = append(out.Void, &aweighv1.VoidApprover{
+			Id: id[:], Name: v.Name, Key: v.Key.String(), Motion: v.Motion[:], Height: uint64(v.Height), TimeNs: int64(v.Time), Proof: v.Proof[:],
+		})
+	}
 	for i := range g.Open {
 		out.Proposals = append(out.Proposals, proposalOf(&g.Open[i], names))
 	}

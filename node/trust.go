@@ -42,7 +42,8 @@ type Government struct {
 	Anchors []Standing     // in the order of anchors
 	Open    []Pending
 	Few     Few
-	Usages  []Usage // under quotas of the policy's authors, by the names of entries
+	Void    []scope.Voided // approvers that signed both ways
+	Usages  []Usage        // under quotas of the policy's authors, by the names of entries
 
 	Next      scope.Roster // if the epoch ended now
 	NextFew   Few
@@ -85,6 +86,9 @@ func (n *Replica) Government(under *scope.Policy) (g Government, err error) {
 		return g, err
 	}
 	if g.Open, err = pending(v.State); err != nil {
+		return g, err
+	}
+	if g.Void, err = v.Voided(); err != nil {
 		return g, err
 	}
 	if g.Usages, err = usages(v.State, e, max(n.runner.now(), g.Head.Time)); err != nil {

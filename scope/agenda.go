@@ -101,7 +101,14 @@ func (x *execution) conclude(u *succession, next aweigh.Epoch) error {
 		d := &u.takes[i]
 		if why := u.ineffective(&d.Decision); why != nil {
 			u.dropped = append(u.dropped, dropped{*d, why})
-		} else if err := x.concluded(d.Motion, next, nil); err != nil {
+			continue
+		}
+		if d.Decision.ofApprover() {
+			if err := x.readmit(&d.Decision); err != nil {
+				return err
+			}
+		}
+		if err := x.concluded(d.Motion, next, nil); err != nil {
 			return err
 		}
 	}

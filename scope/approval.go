@@ -208,10 +208,11 @@ func (a *Approval) check() error {
 }
 
 // voters returns the voters on a motion that opens under a roster, for a mutation that some keys asked for (askers).
-func (a *Approval) voters(r Roster, askers []aweigh.Hash) []Elector {
+// Approvers that are void are none.
+func (a *Approval) voters(r Roster, askers, void []aweigh.Hash) []Elector {
 	var all []Elector
 	if a.StepUp {
-		for _, p := range a.Seconds(askers) {
+		for _, p := range a.Seconds(slices.Concat(askers, void)) {
 			all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: 1})
 		}
 		return all
@@ -223,6 +224,9 @@ func (a *Approval) voters(r Roster, askers []aweigh.Hash) []Elector {
 	}
 	for i := range a.Approvers {
 		p := &a.Approvers[i]
+		if slices.Contains(void, p.Key.ID()) {
+			continue
+		}
 		w := r.Weights.Total() * uint64(p.Share) / 1_000_000
 		all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: w, Required: p.Required || w == 0})
 	}
@@ -264,12 +268,12 @@ func (m *CheckedMutation) askers(r Roster) []aweigh.Hash {
 	return all
 }
 
-// rule is the rule that carries a motion among voters of a total weight: exactly
-// the share, and for decisions no less than finalizes.
-func (a *Approval) rule(total uint64) quorum.Rule {
+// rule is the rule that carries a motion among voters of a total weight, besides whom approvers of the weight lost are
+// void: exactly the share of the whole, and for decisions no less than finalizes.
+func (a *Approval) rule(total, lost uint64) quorum.Rule {
 	need := uint64(1)
 	if a.Den > 0 {
-		need = max(need, (total*uint64(a.Num)+uint64(a.Den)-1)/uint64(a.Den))
+		need = max(need, ((total+lost)*uint64(a.Num)+uint64(a.Den)-1)/uint64(a.Den))
 	}
 	if a.Finalize.Den > 0 {
 		need = max(need, a.Finalize.Threshold(total))
@@ -279,11 +283,11 @@ func (a *Approval) rule(total uint64) quorum.Rule {
 
 // carriable reports why motions under an approval could never be carried under a roster.
 func (a *Approval) carriable(r Roster) error {
-	e, err := electorate(a.voters(r, nil))
+	e, err := electorate(a.voters(r, nil, nil))
 	if err != nil {
 		return fmt.Errorf("%w: approval of %s: %w", ErrInvalid, a.name(), err)
 	}
-	if !e.Carriable(a.rule(e.Total())) {
+	if !e.Carriable(a.rule(e.Total(), 0)) {
 		have := "have"
 		if r.Weights.Len() == 1 {
 			have = "has"

@@ -247,15 +247,17 @@ func (m *Motion) asked(in *Epoch) error {
 	if !slices.ContainsFunc(may, func(a Approval) bool { return bytes.Equal(canon.Encode(a), wanted) }) {
 		return errors.New("an approval that the policy does not ask for")
 	}
-	voters := m.Approval.voters(in.Roster, c.askers(in.Roster))
-	if !bytes.Equal(canon.Encode(m.Voters), canon.Encode(voters)) {
-		return errors.New("other voters than those of the roster and the policy")
+	if !m.Approval.inOrderOf(m.Void) {
+		return errors.New("void approvers that are none of the policy's")
 	}
-	all, err := electorate(voters)
+	voters, rule, err := m.Approval.electors(in.Roster, c.askers(in.Roster), m.Void, c.Decision != nil && c.Decision.ofApprover())
 	if err != nil {
 		return err
 	}
-	if m.Rule != m.Approval.rule(all.Total()) {
+	if !bytes.Equal(canon.Encode(m.Voters), canon.Encode(voters)) {
+		return errors.New("other voters than those of the roster and the policy")
+	}
+	if m.Rule != rule {
 		return errors.New("another rule than the policy gives")
 	}
 	return nil

@@ -11,13 +11,13 @@ import (
 
 // Two kinds of decisions move trust itself. Attest sets the score of an anchor, where the anchors know what the chain
 // cannot show. Readmit lifts the bar of an anchor that lied: it names the anchor in full, as an admission does, because
-// the state keeps no identity of an anchor without a seat.
+// the state keeps no identity of an anchor without a seat. Without an anchor, it is about an approver that is void.
 
 // maxAttested bounds the reason of an Attest, in bytes.
 const maxAttested = 512
 
 // seats reports whether the decision gives its anchor a seat.
-func (d *Decision) seats() bool { return d.Kind == Admit || d.Kind == Readmit }
+func (d *Decision) seats() bool { return d.Kind == Admit || d.Kind == Readmit && d.Anchor != nil }
 
 // checkAttested reports whether an Attest is well-formed. A score of 0 is that of a liar alone.
 func (d *Decision) checkAttested() error {

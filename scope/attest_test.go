@@ -150,7 +150,7 @@ func TestAttestedAndReadmittedDecisionsAreRefused(t *testing.T) {
 		"a line break":    {Decision{Kind: Attest, Subject: b, Score: 1, Reason: "a\nb"}, "cannot be printed"},
 		"nobody":          {Decision{Kind: Attest, Score: 1, Reason: "x"}, "without its anchor"},
 		"a reason to go":  {Decision{Kind: Evict, Subject: b, Reason: "x"}, "content of another kind"},
-		"without key":     {Decision{Kind: Readmit, Subject: b}, "content of another kind"},
+		"to admit no one": {Decision{Kind: Admit, Subject: b, Sponsor: r.id("a")}, "content of another kind"},
 		"another key":     {Decision{Kind: Readmit, Subject: b, Anchor: &Anchor{Name: "b", Key: stranger.Public(), Peer: "p"}}, "with the key of"},
 		"with a sponsor":  {Decision{Kind: Readmit, Subject: b, Anchor: &Anchor{Name: "b", Key: r.names["b"].Public(), Peer: "p"}, Sponsor: b}, "content of another kind"},
 		"a yield":         {Decision{Kind: Yield}, "unknown decision"},

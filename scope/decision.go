@@ -33,7 +33,8 @@ const (
 	Yield DecisionKind = 7
 	// Attest sets the score of an anchor that has a seat, for a reason.
 	Attest DecisionKind = 8
-	// Readmit lifts the bar of an anchor that lied, and gives it its seat again.
+	// Readmit lifts the bar of an anchor that lied, and gives it its seat again; or it makes an approver that is void a
+	// voter again.
 	Readmit DecisionKind = 9
 )
 
@@ -71,8 +72,8 @@ func (k DecisionKind) String() string {
 type Decision struct {
 	_       struct{} `cbor:",toarray"`
 	Kind    DecisionKind
-	Subject aweigh.AnchorID // the anchor that it is about; zero for SetPolicy, Delegate and Revoke
-	Anchor  *Anchor         // for Admit and Readmit: the anchor that gets a seat; its Score is 0
+	Subject aweigh.AnchorID // the anchor that it is about, or the key of an approver that Readmit is about; zero for SetPolicy, Delegate and Revoke
+	Anchor  *Anchor         // for Admit, and Readmit unless it is of an approver: the anchor that gets a seat; its Score is 0
 	Sponsor aweigh.AnchorID // for Admit: the sitting anchor that stands surety, and must approve
 	Consent []byte          // for Admit: the new anchor's signature, see ConsentBytes
 	Policy  *Policy         // for SetPolicy
@@ -91,6 +92,9 @@ func (d *Decision) About() string {
 	case Revoke, Yield:
 		return fmt.Sprintf("let %q be governed by %s", d.Child.Prefix, d.Child.who())
 	case Admit, Readmit:
+		if d.ofApprover() {
+			return fmt.Sprintf("readmit the approver %s", d.Subject.Short())
+		}
 		return d.AboutAnchor(d.Anchor.Name)
 	}
 	return fmt.Sprintf("%s %s", d.Kind, d.Subject.Short()) + d.attests()
@@ -157,7 +161,7 @@ func (d *Decision) Check() error {
 	switch {
 	case d.Kind < Admit || d.Kind > Readmit || d.Kind == Yield:
 		return fmt.Errorf("unknown decision %d", uint8(d.Kind))
-	case d.seats() != (d.Anchor != nil) || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil) || gives != (d.Child != nil),
+	case d.seats() != (d.Anchor != nil) || admits && d.Anchor == nil || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil) || gives != (d.Child != nil),
 		!attests && (d.Score != 0 || d.Reason != ""):
 		return fmt.Errorf("a decision to %s with content of another kind", d.Kind)
 	case (sets || gives) != d.Subject.IsZero():

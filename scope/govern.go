@@ -202,6 +202,9 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 		}
 		return x.hasRoom(d.Anchor), nil
 	case Readmit:
+		if d.ofApprover() {
+			return x.mayReadmitApprover(d)
+		}
 		return x.mayReadmit(d)
 	case Attest:
 		return x.mayAttest(d)

@@ -63,7 +63,7 @@ func (s *State) successor() (*succession, error) {
 		for i := range some {
 			if d := &some[i].Decision; d.Kind == SetPolicy {
 				policy = *d.Policy
-			} else {
+			} else if !d.ofApprover() { // whom trust knows nothing of
 				all = append(all, verdict(&some[i], e.Number))
 			}
 		}

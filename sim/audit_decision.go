@@ -85,7 +85,7 @@ func takenUp(n *Node, e *scope.Epoch) map[aweigh.AnchorID]*scope.Decision {
 
 // moved reports what is wrong with the score that a decision set, "" if nothing is; ok is false if it set none.
 func moved(was *scope.Epoch, d *scope.Decision, s trust.Standing) (why string, ok bool) {
-	if d == nil || d.Kind != scope.Attest && d.Kind != scope.Readmit {
+	if d == nil || d.Kind != scope.Attest && (d.Kind != scope.Readmit || d.Anchor == nil) {
 		return "", false
 	}
 	p := was.Policy.Trust
@@ -102,7 +102,7 @@ func moved(was *scope.Epoch, d *scope.Decision, s trust.Standing) (why string, o
 func ineffective(e *scope.Epoch, d *scope.Decision) string {
 	_, seated := e.Roster.Seat(d.Subject)
 	switch {
-	case (d.Kind == scope.Admit || d.Kind == scope.Readmit) && !seated:
+	case d.Anchor != nil && !seated:
 		return "the anchor has no seat"
 	case d.Kind == scope.Evict && seated:
 		return "the anchor keeps its seat"
@@ -110,4 +110,35 @@ func ineffective(e *scope.Epoch, d *scope.Decision) string {
 		return fmt.Sprintf("the policy is %s", e.Policy.Hash().Short())
 	}
 	return ""
+}
+
+// voids checks which approvers are void: those of whom both ballots on one motion are on record, and no others. No
+// scenario readmits an approver.
+func (x *watch) voids(n *Node, e *scope.Epoch) {
+	state := n.state()
+	all, err := state.Voided()
+	must.OK(err, "reading the void approvers")
+	void := make(map[aweigh.Hash]bool)
+	for i := range all {
+		id := all[i].Key.ID()
+		void[id] = true
+		x.w.holds(Motions, n, x.lost || !x.within || x.conduct.said == nil || x.conduct.bothWays(id), "epoch %d: approver %s is void, and no final blocks have both its ballots", e.Number, all[i].Name)
+	}
+	must.OK(state.Motions(func(id votes.MotionID, _ bool) bool {
+		mo, _, err := state.Motion(id)
+		must.OK(err, "reading a motion")
+		ballots, err := state.Ballots(id)
+		must.OK(err, "reading ballots")
+		count := make(map[aweigh.Hash]int)
+		for i := range ballots {
+			if v, err := ballots[i].Vote(id); err == nil && len(ballots[i].Ballot) > 0 {
+				count[v.Ballot().Voter]++
+			}
+		}
+		for i := range mo.Approval.Approvers {
+			p := &mo.Approval.Approvers[i]
+			x.w.holds(Motions, n, count[p.Key.ID()] < 2 || void[p.Key.ID()], "epoch %d: approver %s signed both ways on motion %s, and is not void", e.Number, p.Name, id.Short())
+		}
+		return true
+	}), "reading the motions")
 }

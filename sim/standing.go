@@ -100,6 +100,7 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 	}
 	w.watch.judged(n, was, e, before, l)
 	w.watch.effects(n, e, before, l)
+	w.watch.voids(n, e)
 	again := slices.Equal(e.Terms().Weights, was.Terms().Weights)
 	if !again { // where no anchor can be weighed again, weights stay, whatever they are
 		why := overCap(e, l)

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -72,11 +74,14 @@ func (a *app) anchorAttest() *cobra.Command {
 
 func (a *app) anchorReadmit() *cobra.Command {
 	c := &cobra.Command{
-		Use: "readmit NAME", Short: "Propose or approve that a barred anchor returns", Args: cobra.ExactArgs(1),
+		Use: "readmit NAME", Short: "Propose or approve that a barred anchor, or a void approver, returns", Args: cobra.ExactArgs(1),
 		Long: "Proposes, or approves if it is proposed already, that the bar of an anchor that was proven to\n" +
 			"lie is lifted. It has a seat from the next epoch on, starts with the score of a new anchor, and\n" +
 			"weighs after its probation. It keeps its key, so make sure first that only one\n" +
-			"process uses that key. No sponsor answers for it. " + anchorHelp,
+			"process uses that key. No sponsor answers for it.\n\n" +
+			"An approver of the policy that approved and rejected one motion is void: it is no voter on\n" +
+			"motions that open later. Its name or its key's ID in place of NAME makes it a voter\n" +
+			"again. \"aweigh anchor ls\" lists such approvers. " + anchorHelp,
 		Example: "  aweigh anchor readmit riga -m \"its second process is gone\"",
 	}
 	once := onceFlags(c)
@@ -103,6 +108,16 @@ func (a *app) anchorReadmit() *cobra.Command {
 	})
 }
 
+// voidIn are the keys of the approvers that are void.
+func voidIn(r *aweighv1.TrustResponse) (keys []aweigh.Hash) {
+	for _, v := range r.Void {
+		if len(v.Id) == len(aweigh.Hash{}) {
+			keys = append(keys, aweigh.Hash(v.Id))
+		}
+	}
+	return keys
+}
+
 // inFull asks for the motions that attested a score in full, because lists have no reasons.
 func (s *session) inFull(ctx context.Context, x *aweighv1.ExplainResponse, motions []*aweighv1.Motion) {
 	for _, c := range x.Changes {
@@ -118,8 +133,16 @@ func (s *session) inFull(ctx context.Context, x *aweighv1.ExplainResponse, motio
 	}
 }
 
-// readmission is the decision to lift the bar of an anchor, which it names as the last roster that had it did.
+// readmission is the decision to lift the bar of an anchor, which it names as the last roster that had it did; or to
+// make an approver that is void a voter again.
 func (s *session) readmission(r *aweighv1.TrustResponse, name string) (d scope.Decision, err error) {
+	for _, v := range r.Void {
+		if v.Name == name || len(name) >= 4 && strings.HasPrefix(hex.EncodeToString(v.Id), strings.ToLower(name)) {
+			d = scope.Decision{Kind: scope.Readmit}
+			copy(d.Subject[:], v.Id)
+			return d, d.Check()
+		}
+	}
 	who, err := anchorNamed(r, name)
 	if err != nil {
 		return d, err

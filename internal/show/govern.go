@@ -144,6 +144,10 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 	if err := p.table(rows...); err != nil {
 		return err
 	}
+	if len(r.Void) > 0 {
+		fmt.Fprintln(p.Out)
+		p.void(r)
+	}
 	if len(r.Proposals) == 0 {
 		_, err := fmt.Fprintf(p.Out, "\nno decisions are open; %s\n", Told(r.Header))
 		return err

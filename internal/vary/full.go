@@ -117,6 +117,7 @@ func Motion() scope.Motion {
 			Finalize: quorum.Rule{Num: 2, Den: 3, MinAnchors: 1}, Sponsor: aweigh.Sum([]byte("sponsor")),
 		},
 		Voters: []scope.Elector{{Name: "a", Key: Key(1).Public(), Weight: 5, Anchor: true, Required: true}},
+		Void:   []aweigh.Hash{aweigh.Sum([]byte("void"))},
 		Basis:  []scope.Found{{Keys: 6, Newest: 7, TTL: 8, Keeper: aweigh.Sum([]byte("keeper"))}},
 	}
 }
