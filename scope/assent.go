@@ -138,7 +138,7 @@ func (a *Assent) verify(to *Ancestry, o *Origin, m *Mutation, change *Listed, v 
 	case a.Opened.Place.Index >= change.Place.Index || change.Place.Index >= a.Closed.Place.Index:
 		return nil, errors.New("the change does not stand between the motion's opening and its end")
 	}
-	if needed := in.Policy.guard(e); m.writes() && needed != nil && !bytes.Equal(canon.Encode(*needed), canon.Encode(mo.Approval)) {
+	if needed := in.Policy.guard(e, m.asksBy()); m.writes() && needed != nil && !bytes.Equal(canon.Encode(*needed), canon.Encode(mo.Approval)) {
 		return nil, errors.New("the policy asked for another approval of the change")
 	}
 	out := &Approved{Motion: *mo, Height: end.Height}

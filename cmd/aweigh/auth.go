@@ -270,6 +270,9 @@ func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks, void []aweig
 	}
 	for _, name := range names {
 		a := p.Covers(name, deletes)
+		if m.Judged.Class == action.Write.String() && m.Verb != scope.VerbPut && !deletes {
+			a = p.CoversVerb(name, m.Verb)
+		}
 		if a != nil && m.Approval != nil && a != m.Approval {
 			m.NoWay = "it takes several approvals of the policy at once, of several names of the object"
 		}

@@ -188,7 +188,7 @@ func (m *Model) stands(p *motion) (path []bool, failure error) {
 	if failure = m.permitted(p.mut, all); failure != nil {
 		return nil, failure
 	}
-	asked, failure := m.asked(all)
+	asked, failure := m.asked(all, verbOf(p.mut))
 	if failure == nil && asked != nil && !bytes.Equal(canon.Encode(*asked), canon.Encode(p.Approval)) {
 		failure = errors.New("scope: the policy asks for another approval by now; propose it again")
 	}
