@@ -309,7 +309,7 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	if d := decisionOf(m); d != nil {
 		out.Decision = bytesOf(d.ID())
 		if name := names[d.Subject]; name != "" && d.Anchor == nil {
-			out.Subject = fmt.Sprintf("%s %s (%s)", d.Kind, name, d.Subject.Short())
+			out.Subject = d.AboutAnchor(name)
 		}
 	}
 	if e := m.Ending; e != nil {

@@ -54,10 +54,24 @@ func (s *service) Trust(ctx context.Context, req *connect.Request[aweighv1.Trust
 	for i := range g.Anchors {
 		a := &g.Anchors[i]
 		names[a.Anchor] = a.Name
+		key := ""
+		if len(a.Key.Bytes) > 0 {
+			key = a.Key.String()
+		}
 		out.Anchors = append(out.Anchors, &aweighv1.Standing{
 			Id: bytesOf(a.Anchor), Name: a.Name, Peer: a.Peer, Standing: a.Word, Score: uint32(a.Score), Trend: a.Trend,
 			Weight: a.Weight, WeighsFrom: uint64(a.Weighs), Sponsor: bytesOrNone(a.Sponsor), Since: uint64(a.Since),
-			Self: a.Anchor == self, NextScore: uint32(a.Next.Score), NextWeight: a.Next.Weight, NextSeated: a.Next.Seated, Why: a.Why, Blame: uint32(a.Blame),
+			Self: a.Anchor == self, NextScore: uint32(a.Next.Score), NextWeight: a.Next.Weight, NextSeated: a.Next.Seated, Why: a.Why, Blame: uint32(a.Blame), Key: key,
+		})
+	}
+	for i := range g.Void {
+		v := &g.Void[i]
+		id := v.Key.ID()
+		if names[id] == "" {
+			names[id] = v.Name
+		}
+		out.Void = append(out.Void, &aweighv1.VoidApprover{
+			Id: id[:], Name: v.Name, Key: v.Key.String(), Motion: v.Motion[:], Height: uint64(v.Height), TimeNs: int64(v.Time), Proof: v.Proof[:],
 		})
 	}
 	for i := range g.Open {

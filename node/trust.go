@@ -10,17 +10,19 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Standing is what a scope knows of one anchor, and what would become of the anchor if the epoch ended now.
 type Standing struct {
 	trust.Standing
 	Name, Peer string
-	Word       string // active, probation, barred, retired or evicted
-	Weight     uint64 // in this epoch
-	Trend      *int64 // of the score at the epoch's start against the one before; nil if there is none
-	Next       Share  // if the epoch ended now
-	Why        string // how Weight was determined; empty if this node does not know
+	Key        votes.PublicKey // zero if this node does not hold the roster that had it
+	Word       string          // active, probation, barred, retired or evicted
+	Weight     uint64          // in this epoch
+	Trend      *int64          // of the score at the epoch's start against the one before; nil if there is none
+	Next       Share           // if the epoch ended now
+	Why        string          // how Weight was determined; empty if this node does not know
 }
 
 // Share is an anchor's share in a roster.
@@ -40,7 +42,8 @@ type Government struct {
 	Anchors []Standing     // in the order of anchors
 	Open    []Pending
 	Few     Few
-	Usages  []Usage // under quotas of the policy's authors, by the names of entries
+	Void    []scope.Voided // approvers that signed both ways
+	Usages  []Usage        // under quotas of the policy's authors, by the names of entries
 
 	Next      scope.Roster // if the epoch ended now
 	NextFew   Few
@@ -83,6 +86,9 @@ func (n *Replica) Government(under *scope.Policy) (g Government, err error) {
 		return g, err
 	}
 	if g.Open, err = pending(v.State); err != nil {
+		return g, err
+	}
+	if g.Void, err = v.Voided(); err != nil {
 		return g, err
 	}
 	if g.Usages, err = usages(v.State, e, max(n.runner.now(), g.Head.Time)); err != nil {
@@ -179,7 +185,7 @@ func (g *Government) standings(genesis scope.Genesis, s *scope.State, h machine.
 		} else if who, err = h.Identity(genesis, st.Anchor); err != nil {
 			return err
 		}
-		x.Name, x.Peer = who.Name, who.Peer
+		x.Name, x.Peer, x.Key = who.Name, who.Peer, who.Key
 		if x.Word, err = h.Word(st, seated, e.Number); err != nil {
 			return err
 		}

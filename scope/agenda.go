@@ -26,16 +26,16 @@ func (a agenda) clash(d *Decision, anchors, most int) error {
 			return errors.New("another policy is decided already, and takes effect with the next epoch; this one would undo it: propose it again after that")
 		case !d.Subject.IsZero() && o.Subject == d.Subject:
 			return fmt.Errorf("it is decided already to %s this anchor", o.Kind)
-		case o.Kind == Admit && d.Kind == Admit && o.Anchor.Peer == d.Anchor.Peer:
-			return fmt.Errorf("it is decided already to admit the anchor %s of the same node", o.Anchor.Name)
-		case o.Kind == Admit && d.Kind == Admit && o.Anchor.Name == d.Anchor.Name:
-			return fmt.Errorf("it is decided already to admit another anchor called %s", o.Anchor.Name)
+		case o.seats() && d.seats() && o.Anchor.Peer == d.Anchor.Peer:
+			return fmt.Errorf("it is decided already to %s the anchor %s of the same node", o.Kind, o.Anchor.Name)
+		case o.seats() && d.seats() && o.Anchor.Name == d.Anchor.Name:
+			return fmt.Errorf("it is decided already to %s another anchor called %s", o.Kind, o.Anchor.Name)
 		}
-		if o.Kind == Admit {
+		if o.seats() {
 			admits++
 		}
 	}
-	if d.Kind == Admit && anchors+admits >= most {
+	if d.seats() && anchors+admits >= most {
 		return fmt.Errorf("it is decided already to admit as many anchors as the policy takes, %d", most)
 	}
 	return nil
@@ -84,7 +84,7 @@ func combine(due agenda, weigh func(agenda) (*succession, error)) (u *succession
 func (u *succession) ineffective(d *Decision) error {
 	st, known := u.ledger.Standing(d.Subject)
 	seated := known && st.Seated
-	if d.Kind == Admit && !seated || (d.Kind == Retire || d.Kind == Evict) && seated {
+	if d.seats() && !seated || (d.Kind == Retire || d.Kind == Evict) && seated || d.Kind == Attest && (st.Barred || st.Score != d.Score) {
 		for i := len(u.trust) - 1; i >= 0; i-- {
 			if c := &u.trust[i]; c.Evidence.Anchor == d.Subject && c.Evidence.Proof == d.ID() {
 				return errors.New(c.Reason)
@@ -101,7 +101,14 @@ func (x *execution) conclude(u *succession, next aweigh.Epoch) error {
 		d := &u.takes[i]
 		if why := u.ineffective(&d.Decision); why != nil {
 			u.dropped = append(u.dropped, dropped{*d, why})
-		} else if err := x.concluded(d.Motion, next, nil); err != nil {
+			continue
+		}
+		if d.Decision.ofApprover() {
+			if err := x.readmit(&d.Decision); err != nil {
+				return err
+			}
+		}
+		if err := x.concluded(d.Motion, next, nil); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,8 @@ type Approval struct {
 	Anchors   uint32        // and how many anchors, at least
 	Window    time.Duration // how long a motion stays open, by the blocks' time: its deadline is Opened + Window; mostWindow at most
 	Approvers []Approver
-	StepUp    bool // of keys: one approver that did not ask for the change decides, and anchors have no vote
+	StepUp    bool     // of keys: one approver that did not ask for the change decides, and anchors have no vote
+	Verbs     []string // of actions alone that these verbs ask for, in order; none: of every change
 
 	// Of decisions, as they open, and zero in a policy:
 	Finalize quorum.Rule     // what finalizes, which they need in any case
@@ -128,7 +129,7 @@ func (a *Approval) name() string {
 	if !a.ofKeys() {
 		return a.Matter.String()
 	}
-	return fmt.Sprintf("%s below %q", a.Matter, a.Prefix)
+	return fmt.Sprintf("%s below %q", a.ofVerbs(), a.Prefix)
 }
 
 // checkApprovals reports whether a policy can have its approvals, whatever the roster.
@@ -142,6 +143,9 @@ func (p *Policy) checkApprovals() error {
 		if err == nil {
 			err = p.Limits.outlasts("motions that are open for", a.Window)
 		}
+		if err == nil {
+			err = p.verbsOf(a)
+		}
 		if err != nil {
 			return fmt.Errorf("%w: approval of %s: %w", ErrInvalid, a.name(), err)
 		}
@@ -149,7 +153,7 @@ func (p *Policy) checkApprovals() error {
 			return fmt.Errorf("%w: approval for a prefix of %d bytes, keys have at most %d", ErrInvalid, len(a.Prefix), p.Limits.KeyBytes)
 		}
 		for j := range i {
-			if b := &p.Approvals[j]; a.Matter == b.Matter && bytes.Equal(a.Prefix, b.Prefix) {
+			if b := &p.Approvals[j]; a.Matter == b.Matter && bytes.Equal(a.Prefix, b.Prefix) && a.shares(b) {
 				return fmt.Errorf("%w: two approvals of %s", ErrInvalid, a.name())
 			}
 		}
@@ -177,6 +181,9 @@ func (a *Approval) check() error {
 		return fmt.Errorf("a window of %v; it is from %v to %v", a.Window, leastWindow, mostWindow)
 	case len(a.Approvers) > maxApprovers:
 		return fmt.Errorf("%d approvers, at most %d are taken", len(a.Approvers), maxApprovers)
+	}
+	if err := a.checkVerbs(); err != nil {
+		return err
 	}
 	seen, names := make(map[aweigh.Hash]bool), make(map[string]bool)
 	for i := range a.Approvers {
@@ -208,10 +215,11 @@ func (a *Approval) check() error {
 }
 
 // voters returns the voters on a motion that opens under a roster, for a mutation that some keys asked for (askers).
-func (a *Approval) voters(r Roster, askers []aweigh.Hash) []Elector {
+// Approvers that are void are none.
+func (a *Approval) voters(r Roster, askers, void []aweigh.Hash) []Elector {
 	var all []Elector
 	if a.StepUp {
-		for _, p := range a.Seconds(askers) {
+		for _, p := range a.Seconds(slices.Concat(askers, void)) {
 			all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: 1})
 		}
 		return all
@@ -223,6 +231,9 @@ func (a *Approval) voters(r Roster, askers []aweigh.Hash) []Elector {
 	}
 	for i := range a.Approvers {
 		p := &a.Approvers[i]
+		if slices.Contains(void, p.Key.ID()) {
+			continue
+		}
 		w := r.Weights.Total() * uint64(p.Share) / 1_000_000
 		all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: w, Required: p.Required || w == 0})
 	}
@@ -264,12 +275,12 @@ func (m *CheckedMutation) askers(r Roster) []aweigh.Hash {
 	return all
 }
 
-// rule is the rule that carries a motion among voters of a total weight: exactly
-// the share, and for decisions no less than finalizes.
-func (a *Approval) rule(total uint64) quorum.Rule {
+// rule is the rule that carries a motion among voters of a total weight, besides whom approvers of the weight lost are
+// void: exactly the share of the whole, and for decisions no less than finalizes.
+func (a *Approval) rule(total, lost uint64) quorum.Rule {
 	need := uint64(1)
 	if a.Den > 0 {
-		need = max(need, (total*uint64(a.Num)+uint64(a.Den)-1)/uint64(a.Den))
+		need = max(need, ((total+lost)*uint64(a.Num)+uint64(a.Den)-1)/uint64(a.Den))
 	}
 	if a.Finalize.Den > 0 {
 		need = max(need, a.Finalize.Threshold(total))
@@ -279,11 +290,11 @@ func (a *Approval) rule(total uint64) quorum.Rule {
 
 // carriable reports why motions under an approval could never be carried under a roster.
 func (a *Approval) carriable(r Roster) error {
-	e, err := electorate(a.voters(r, nil))
+	e, err := electorate(a.voters(r, nil, nil))
 	if err != nil {
 		return fmt.Errorf("%w: approval of %s: %w", ErrInvalid, a.name(), err)
 	}
-	if !e.Carriable(a.rule(e.Total())) {
+	if !e.Carriable(a.rule(e.Total(), 0)) {
 		have := "have"
 		if r.Weights.Len() == 1 {
 			have = "has"
@@ -303,8 +314,8 @@ var ErrNoSecond = errors.New("scope: the policy asks for the approval of a secon
 var ErrLeased = errors.New("scope: the policy asks for approval of the deletion of this key, and a lease would delete it without; put it without a lease")
 
 // approval is the one that a planned transaction needs, nil if it needs none: that
-// of the longest prefix of each key that it puts or deletes.
-func (p *Policy) approval(pl *plan) (needed *Approval, failure error) {
+// of the longest prefix of each key that it puts or deletes. verb is that of an action.
+func (p *Policy) approval(pl *plan, verb string) (needed *Approval, failure error) {
 	if len(p.Approvals) == 0 {
 		return nil, nil
 	}
@@ -314,9 +325,9 @@ func (p *Policy) approval(pl *plan) (needed *Approval, failure error) {
 		var a *Approval
 		switch op.Kind {
 		case OpPut, OpDelete:
-			a, failure = p.covering(op)
+			a, failure = p.covering(op, verb)
 		case OpTxn:
-			a, failure = p.approval(&rest[0])
+			a, failure = p.approval(&rest[0], verb)
 			rest = rest[1:]
 		}
 		if failure == nil && a != nil && needed != nil && a != needed {
@@ -334,11 +345,11 @@ func (p *Policy) approval(pl *plan) (needed *Approval, failure error) {
 
 // covering is the approval that one put or deletion needs. A put that names a lease is
 // refused where the deletion of its key takes approval.
-func (p *Policy) covering(op *Op) (needed *Approval, failure error) {
+func (p *Policy) covering(op *Op, verb string) (needed *Approval, failure error) {
 	if op.Kind == OpPut && op.Lease != 0 && p.guards(op.Key) {
 		return nil, ErrLeased
 	}
-	return p.longest(op, op.Kind == OpDelete)
+	return p.longest(op, op.Kind == OpDelete, verb)
 }
 
 // AsksOfKeys reports whether some change of a key needs approval.
@@ -346,23 +357,23 @@ func (p *Policy) AsksOfKeys() bool {
 	return slices.ContainsFunc(p.Approvals, func(a Approval) bool { return a.ofKeys() })
 }
 
-// Covers is the approval that a put of a key needs, or its deletion; nil if it needs none.
+// Covers is the approval that a put of a key by no action needs, or its deletion; nil if it needs none.
 func (p *Policy) Covers(key []byte, deletion bool) *Approval {
-	a, _ := p.longest(&Op{Key: key}, deletion) // of one key, no two that contradict each other
+	a, _ := p.longest(&Op{Key: key}, deletion, "") // of one key, no two that contradict each other
 	return a
 }
 
 // longest is the approval with the longest prefix of those that cover an operation,
-// of deletions too if it deletes.
-func (p *Policy) longest(op *Op, deletes bool) (needed *Approval, failure error) {
+// of deletions too if it deletes, and of an action's verb.
+func (p *Policy) longest(op *Op, deletes bool, verb string) (needed *Approval, failure error) {
 	touched := 0
 	for i := range p.Approvals {
 		a := &p.Approvals[i]
-		if !a.ofKeys() || a.Matter == Deletions && !deletes || !meets(op, a.Prefix) {
+		if !a.ofKeys() || a.Matter == Deletions && !deletes || !a.binds(verb) || !meets(op, a.Prefix) {
 			continue
 		}
 		touched++
-		if needed == nil || len(a.Prefix) > len(needed.Prefix) || len(a.Prefix) == len(needed.Prefix) && a.Matter == Deletions {
+		if needed == nil || len(a.Prefix) > len(needed.Prefix) || len(a.Prefix) == len(needed.Prefix) && (a.Matter == Deletions || len(a.Verbs) > 0) {
 			needed = a
 		}
 	}

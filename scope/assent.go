@@ -138,7 +138,7 @@ func (a *Assent) verify(to *Ancestry, o *Origin, m *Mutation, change *Listed, v 
 	case a.Opened.Place.Index >= change.Place.Index || change.Place.Index >= a.Closed.Place.Index:
 		return nil, errors.New("the change does not stand between the motion's opening and its end")
 	}
-	if needed := in.Policy.guard(e); m.writes() && needed != nil && !bytes.Equal(canon.Encode(*needed), canon.Encode(mo.Approval)) {
+	if needed := in.Policy.guard(e, m.asksBy()); m.writes() && needed != nil && !bytes.Equal(canon.Encode(*needed), canon.Encode(mo.Approval)) {
 		return nil, errors.New("the policy asked for another approval of the change")
 	}
 	out := &Approved{Motion: *mo, Height: end.Height}
@@ -247,15 +247,17 @@ func (m *Motion) asked(in *Epoch) error {
 	if !slices.ContainsFunc(may, func(a Approval) bool { return bytes.Equal(canon.Encode(a), wanted) }) {
 		return errors.New("an approval that the policy does not ask for")
 	}
-	voters := m.Approval.voters(in.Roster, c.askers(in.Roster))
-	if !bytes.Equal(canon.Encode(m.Voters), canon.Encode(voters)) {
-		return errors.New("other voters than those of the roster and the policy")
+	if !m.Approval.inOrderOf(m.Void) {
+		return errors.New("void approvers that are none of the policy's")
 	}
-	all, err := electorate(voters)
+	voters, rule, err := m.Approval.electors(in.Roster, c.askers(in.Roster), m.Void, c.Decision != nil && c.Decision.ofApprover())
 	if err != nil {
 		return err
 	}
-	if m.Rule != m.Approval.rule(all.Total()) {
+	if !bytes.Equal(canon.Encode(m.Voters), canon.Encode(voters)) {
+		return errors.New("other voters than those of the roster and the policy")
+	}
+	if m.Rule != rule {
 		return errors.New("another rule than the policy gives")
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/trust"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -30,6 +31,11 @@ const (
 	Revoke DecisionKind = 6
 	// Yield is what a Revoke of the scope above makes of a scope's agenda. It cannot be proposed.
 	Yield DecisionKind = 7
+	// Attest sets the score of an anchor that has a seat, for a reason.
+	Attest DecisionKind = 8
+	// Readmit lifts the bar of an anchor that lied, and gives it its seat again; or it makes an approver that is void a
+	// voter again.
+	Readmit DecisionKind = 9
 )
 
 // String is the kind in lower case.
@@ -49,6 +55,10 @@ func (k DecisionKind) String() string {
 		return "revoke"
 	case Yield:
 		return "yield"
+	case Attest:
+		return "attest"
+	case Readmit:
+		return "readmit"
 	}
 	return fmt.Sprintf("decision(%d)", uint8(k))
 }
@@ -62,12 +72,14 @@ func (k DecisionKind) String() string {
 type Decision struct {
 	_       struct{} `cbor:",toarray"`
 	Kind    DecisionKind
-	Subject aweigh.AnchorID // the anchor that it is about; zero for SetPolicy, Delegate and Revoke
-	Anchor  *Anchor         // for Admit: the new anchor; its Score is 0
+	Subject aweigh.AnchorID // the anchor that it is about, or the key of an approver that Readmit is about; zero for SetPolicy, Delegate and Revoke
+	Anchor  *Anchor         // for Admit, and Readmit unless it is of an approver: the anchor that gets a seat; its Score is 0
 	Sponsor aweigh.AnchorID // for Admit: the sitting anchor that stands surety, and must approve
 	Consent []byte          // for Admit: the new anchor's signature, see ConsentBytes
 	Policy  *Policy         // for SetPolicy
 	Child   *Child          // for Delegate and Revoke
+	Score   trust.Score     // for Attest: from then on
+	Reason  string          // for Attest: why
 }
 
 // About describes in a few words what the decision would do.
@@ -79,10 +91,26 @@ func (d *Decision) About() string {
 		return fmt.Sprintf("delegate %q to %s", d.Child.Prefix, d.Child.who())
 	case Revoke, Yield:
 		return fmt.Sprintf("let %q be governed by %s", d.Child.Prefix, d.Child.who())
-	case Admit:
-		return fmt.Sprintf("admit %s (%s)", d.Anchor.Name, d.Subject.Short())
+	case Admit, Readmit:
+		if d.ofApprover() {
+			return fmt.Sprintf("readmit the approver %s", d.Subject.Short())
+		}
+		return d.AboutAnchor(d.Anchor.Name)
 	}
-	return fmt.Sprintf("%s %s", d.Kind, d.Subject.Short())
+	return fmt.Sprintf("%s %s", d.Kind, d.Subject.Short()) + d.attests()
+}
+
+// AboutAnchor describes a decision about an anchor, which has that name.
+func (d *Decision) AboutAnchor(name string) string {
+	return fmt.Sprintf("%s %s (%s)", d.Kind, name, d.Subject.Short()) + d.attests()
+}
+
+// attests is what an Attest sets, and why; nothing for other decisions.
+func (d *Decision) attests() string {
+	if d.Kind != Attest {
+		return ""
+	}
+	return fmt.Sprintf(", score %d: %s", d.Score, d.Reason)
 }
 
 // who returns the names of the anchors that govern the scope, and the mode.
@@ -129,10 +157,12 @@ const (
 // Check reports whether the decision is well-formed.
 func (d *Decision) Check() error {
 	admits, sets, gives := d.Kind == Admit, d.Kind == SetPolicy, d.Kind == Delegate || d.Kind == Revoke
+	attests := d.Kind == Attest
 	switch {
-	case d.Kind < Admit || d.Kind > Revoke:
+	case d.Kind < Admit || d.Kind > Readmit || d.Kind == Yield:
 		return fmt.Errorf("unknown decision %d", uint8(d.Kind))
-	case admits != (d.Anchor != nil) || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil) || gives != (d.Child != nil):
+	case d.seats() != (d.Anchor != nil) || admits && d.Anchor == nil || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil) || gives != (d.Child != nil),
+		!attests && (d.Score != 0 || d.Reason != ""):
 		return fmt.Errorf("a decision to %s with content of another kind", d.Kind)
 	case (sets || gives) != d.Subject.IsZero():
 		return fmt.Errorf("a decision to %s without its anchor, or with one that it does not need", d.Kind)
@@ -140,17 +170,19 @@ func (d *Decision) Check() error {
 		return d.Policy.Check()
 	case gives:
 		return d.Child.Check()
-	case !admits:
+	case attests:
+		return d.checkAttested()
+	case !d.seats():
 		return nil
 	}
 	switch a := d.Anchor; {
 	case a.Key.ID() != d.Subject:
-		return fmt.Errorf("a decision to admit %s with the key of %s", d.Subject.Short(), a.Key.ID().Short())
+		return fmt.Errorf("a decision to %s %s with the key of %s", d.Kind, d.Subject.Short(), a.Key.ID().Short())
 	case a.Score != 0:
 		return fmt.Errorf("an anchor is admitted with the score that the policy gives, not with %d", a.Score)
 	case len(a.Name) == 0 || len(a.Name) > maxAnchorName || len(a.Peer) == 0 || len(a.Peer) > maxPeerName:
 		return fmt.Errorf("an anchor needs a name of 1 to %d bytes and a peer of 1 to %d", maxAnchorName, maxPeerName)
-	case d.Sponsor.IsZero() || d.Sponsor == d.Subject:
+	case admits && (d.Sponsor.IsZero() || d.Sponsor == d.Subject):
 		return fmt.Errorf("an anchor is admitted on another anchor's surety")
 	}
 	return d.Anchor.checkPeer()

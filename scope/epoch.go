@@ -74,7 +74,7 @@ func (e Epoch) settled() *Epoch {
 func (e *Epoch) Electors() (votes.KeySet, error) { return e.voters, e.unfit }
 
 func (e *Epoch) electors() (votes.KeySet, error) {
-	all := (&Approval{}).voters(e.Roster, nil)
+	all := (&Approval{}).voters(e.Roster, nil, nil)
 	for i := range e.Policy.Approvals {
 		for _, p := range e.Policy.Approvals[i].Approvers {
 			all = append(all, Elector{Key: p.Key})

@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "f1b5822467ed69afeeef31d54905e7c5394240d8173f2f532e6ff2df727f85d1"
+	const want = "d0c66dd6c522214fb1dd2edcb4bd879a722037cd8868f53f88471f8ae9390284"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -244,7 +244,7 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 	if failure, err = x.permitted(m, all); failure != nil || err != nil {
 		return failure, false, err
 	}
-	needed, failure := x.policy.approval(all)
+	needed, failure := x.policy.approval(all, m.asksBy())
 	if failure != nil {
 		return failure, false, nil
 	}

@@ -206,17 +206,14 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 		if r.Weights.Of(d.Sponsor) == 0 {
 			return fmt.Errorf("the sponsor %s has no weight here", d.Sponsor.Short()), nil
 		}
-		if len(r.Anchors) >= x.policy.Limits.Anchors {
-			return fmt.Errorf("the roster has %d anchors already, as many as the policy takes", len(r.Anchors)), nil
+		return x.hasRoom(d.Anchor), nil
+	case Readmit:
+		if d.ofApprover() {
+			return x.mayReadmitApprover(d)
 		}
-		for _, a := range r.Anchors {
-			if a.Peer == d.Anchor.Peer {
-				return fmt.Errorf("the node %s holds the anchor %s already", a.Peer, a.Name), nil
-			}
-			if a.Name == d.Anchor.Name {
-				return fmt.Errorf("an anchor is called %s already; apply with another name", a.Name), nil
-			}
-		}
+		return x.mayReadmit(d)
+	case Attest:
+		return x.mayAttest(d)
 	case Retire, Evict:
 		if !seated {
 			return fmt.Errorf("%s is no anchor", d.Subject.Short()), nil

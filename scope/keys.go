@@ -25,6 +25,7 @@ const (
 	atClosed  = 'r' // when it closed(8), motion -> docketed: a closed motion
 	atLedger  = 't' // the trust ledger
 	atEpoch   = 'c' // the Epoch that the next block belongs to
+	atVoid    = 'f' // key -> Voided: an approver that signed both ways
 	atAgenda  = 'd' // decisions that wait for the next epoch
 	atMeta    = 'M' // the meta record
 

@@ -162,7 +162,7 @@ func (x *execution) end(id int64, l *lease, why string) error {
 
 // guards reports whether the deletion of a key takes approval, or more than one.
 func (p *Policy) guards(key []byte) bool {
-	a, failure := p.longest(&Op{Kind: OpDelete, Key: key}, true)
+	a, failure := p.longest(&Op{Kind: OpDelete, Key: key}, true, "")
 	return a != nil || failure != nil
 }
 

@@ -27,8 +27,9 @@ type Motion struct {
 	Approval Approval    // that of the policy which asked for it
 	Rule     quorum.Rule // what carries it, among the voters
 	Voters   []Elector
-	Success  bool    // the branch of the transaction that was chosen
-	Basis    []Found // what its puts and deletions found
+	Success  bool          // the branch of the transaction that was chosen
+	Basis    []Found       // what its puts and deletions found
+	Void     []aweigh.Hash // approvers of Approval that signed both ways before, in its order: no voters (P51)
 }
 
 // Elector may vote on a motion. One key may stand as an anchor's and as an

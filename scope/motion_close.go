@@ -83,7 +83,7 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err
 	if failure, err = x.permitted(m, all); failure != nil || err != nil {
 		return p, failure, err
 	}
-	needed, failure := x.policy.approval(all)
+	needed, failure := x.policy.approval(all, m.asksBy())
 	if failure == nil && needed != nil {
 		failure = asked(mo, needed)
 	}

@@ -47,17 +47,14 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	mo := Motion{
 		Mutation: m.raw, Height: h.Height, Opened: h.Time, Epoch: h.Epoch, Entry: x.nextEntry(),
 		Revision: x.next.head.Revision, Deadline: h.Time.Add(a.Window),
-		Policy: h.Policy, Approval: *a, Voters: a.voters(r, m.askers(r)), Success: o.chose, Basis: o.basis,
+		Policy: h.Policy, Approval: *a, Success: o.chose, Basis: o.basis,
 	}
-	if a.StepUp && len(mo.Voters) == 0 {
-		return ErrNoSecond, nil
+	if mo.Void, err = x.voidOf(a); err != nil {
+		return nil, err
 	}
-	e, err := electorate(mo.Voters)
-	if err != nil {
-		return fmt.Errorf("scope: no voter could approve it: %w", err), nil
-	}
-	if mo.Rule = a.rule(e.Total()); !e.Carriable(mo.Rule) {
-		return errors.New("scope: the policy asks for more approval than all voters together can give"), nil
+	readmits := m.Decision != nil && m.Decision.ofApprover()
+	if mo.Voters, mo.Rule, failure = a.electors(r, m.askers(r), mo.Void, readmits); failure != nil {
+		return failure, nil
 	}
 	record := (&motionRecord{Motion: mo}).encode()
 	var names []string

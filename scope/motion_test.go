@@ -596,7 +596,7 @@ func TestApprovalIsThatOfTheLongestPrefix(t *testing.T) {
 				needs[best] = true
 			}
 		}
-		got, failure := p.approval(&plan{ops: []Op{op}})
+		got, failure := p.approval(&plan{ops: []Op{op}}, "")
 		switch {
 		case op.Lease != 0 && guarded: // the end of a lease has no approval
 			if failure != ErrLeased {

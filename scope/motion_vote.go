@@ -149,7 +149,7 @@ func (x *execution) voteOn(on []votes.CheckedMotionBallot) error {
 		}
 		fresh = true
 		x.record(k, &v, late)
-		if err := x.contradiction(&v); err != nil {
+		if err := x.contradiction(&rec.Motion, &v); err != nil {
 			return err
 		}
 	}
@@ -222,8 +222,8 @@ func (x *execution) record(k []byte, v *votes.MotionBallot, late bool) {
 	x.enter(lineage.Entry{Class: class, Reason: v.Choice.String(), Posterior: v.ID()})
 }
 
-// contradiction records a fault of a voter that cast the opposite vote before (P33, P36).
-func (x *execution) contradiction(v *votes.MotionBallot) error {
+// contradiction records a fault of a voter that cast the opposite vote before (P33, P36, P51).
+func (x *execution) contradiction(mo *Motion, v *votes.MotionBallot) error {
 	raw, ok, err := x.r.Get(x.space.voted(v.Motion, v.Voter, v.Choice.Other()))
 	if err != nil || !ok {
 		return err
@@ -243,12 +243,13 @@ func (x *execution) contradiction(v *votes.MotionBallot) error {
 	if err != nil {
 		return fmt.Errorf("%w: two ballots on motion %s: %w", ErrCorrupt, v.Motion.Short(), err)
 	}
+	named := aweigh.Sum([]byte("aweigh/motion-proof/1"), proof.Encode())
+	if err := x.avoid(mo, v.Voter, named); err != nil {
+		return err
+	}
 	if _, seated := x.epoch.Roster.Seat(aweigh.AnchorID(v.Voter)); !seated {
 		return nil // an approver, or an anchor that left: no trust to lose here
 	}
 	h := &x.block.Header
-	return x.convict(trust.Evidence{
-		Anchor: aweigh.AnchorID(v.Voter), Kind: trust.Equivocated, Epoch: h.Epoch, Height: h.Height,
-		Proof: aweigh.Sum([]byte("aweigh/motion-proof/1"), proof.Encode()),
-	})
+	return x.convict(trust.Evidence{Anchor: aweigh.AnchorID(v.Voter), Kind: trust.Equivocated, Epoch: h.Epoch, Height: h.Height, Proof: named})
 }

@@ -92,7 +92,7 @@ func (x *execution) mayName(m *CheckedMutation) (failure, err error) {
 	if failure, err := x.permitted(m, all); failure != nil || err != nil {
 		return failure, err
 	}
-	needed, failure := x.policy.approval(all)
+	needed, failure := x.policy.approval(all, "")
 	if needed != nil || failure != nil {
 		return ErrApproval, nil
 	}

@@ -130,19 +130,19 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 		r.Approved, err = p.Assent.verify(&p.Ancestry, &p.Origin, &m, &p.Change, p.Kv, origin)
 	case !p.Origin.entered(e, &m):
 		err = errors.New("another mutation, author or block than the entry names")
-	case m.writes() && origin.Policy.guard(e) != nil:
+	case m.writes() && origin.Policy.guard(e, m.asksBy()) != nil:
 		err = errors.New("the policy asks for approval of the change, and the proof shows none")
 	}
 	return r, err
 }
 
-// guard is the approval that the change of an entry takes, nil if it takes none.
-func (p *Policy) guard(e *lineage.Entry) *Approval {
+// guard is the approval that the change of an entry takes, nil if it takes none; verb is that of an action.
+func (p *Policy) guard(e *lineage.Entry, verb string) *Approval {
 	op := Op{Kind: OpPut, Key: e.Key}
 	if e.Class.Clears() {
 		op.Kind = OpDelete
 	}
-	needed, _ := p.covering(&op) // of one key it never fails
+	needed, _ := p.covering(&op, verb) // of one key it never fails
 	return needed
 }
 

@@ -204,7 +204,7 @@ func TestP47NothingChangesWithoutASecondPerson(t *testing.T) {
 				m := []Mutation{s.put(key, fmt.Sprint(draw.IntN(9))), s.ops(del("/secrets/", "/secrets0")), s.ops(put("/free", "1"), del(key, ""))}[draw.IntN(3)]
 				if out := s.step(m).Outcomes[0]; out.Code == Pending {
 					open, by[out.Mutation] = append(open, out.Mutation), s.author
-				} else {
+				} else if Failure(out.Reason) != ErrVoid { // once all seconds have signed both ways
 					t.Fatalf("seed %d: %s: %s", seed, out.Code, out.Reason)
 				}
 				if s.state.Head().Revision != before {
@@ -286,7 +286,7 @@ func TestP47SecondPersonsAreProven(t *testing.T) {
 	if r, err := p.Verify(c.g.Hash()); err != nil || len(r.Motion.Voters) != 1 || r.Motion.Voters[0].Key.ID() != bob.Public().ID() {
 		t.Fatalf("%+v, %v", r.Motion.Voters, err)
 	}
-	p.Motion.Voters = (&Approval{StepUp: true, Approvers: p.Motion.Approval.Approvers}).voters(Roster{}, nil)
+	p.Motion.Voters = (&Approval{StepUp: true, Approvers: p.Motion.Approval.Approvers}).voters(Roster{}, nil, nil)
 	if _, err := p.Verify(c.g.Hash()); err == nil {
 		t.Error("a proof in which the author may vote verifies")
 	}

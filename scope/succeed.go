@@ -63,7 +63,7 @@ func (s *State) successor() (*succession, error) {
 		for i := range some {
 			if d := &some[i].Decision; d.Kind == SetPolicy {
 				policy = *d.Policy
-			} else {
+			} else if !d.ofApprover() { // whom trust knows nothing of
 				all = append(all, verdict(&some[i], e.Number))
 			}
 		}
@@ -127,6 +127,10 @@ func verdict(p *decided, now aweigh.Epoch) trust.Evidence {
 		ev.Kind = trust.Retired
 	case Evict:
 		ev.Kind = trust.Evicted
+	case Attest:
+		ev.Kind, ev.Score = trust.Attested, d.Score
+	case Readmit:
+		ev.Kind = trust.Readmitted
 	}
 	return ev
 }
@@ -183,7 +187,7 @@ func (e *Epoch) rest(b *Bounds, t *Terms, c *tally) {
 // identity returns the entry of an anchor of the next roster.
 func (e *Epoch) identity(id aweigh.AnchorID, decided agenda) (Anchor, bool) {
 	for i := range decided {
-		if d := &decided[i].Decision; d.Kind == Admit && d.Subject == id {
+		if d := &decided[i].Decision; d.seats() && d.Subject == id {
 			return *d.Anchor, true
 		}
 	}

@@ -192,10 +192,12 @@ func (x *watch) judged(n *Node, was, e *scope.Epoch, before, after trust.Ledger)
 	if x.lost || !x.within || c.said == nil {
 		return
 	}
+	decided := takenUp(n, e)
 	for s := range after.All() {
 		old, known := before.Standing(s.Anchor)
-		why := ""
+		why, set := moved(was, decided[s.Anchor], s)
 		switch {
+		case set:
 		case !known || old.Since != s.Since:
 			why = admittedWrongly(was, old, known, s)
 		case slices.Contains(c.liars, s.Anchor):

@@ -11,6 +11,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/sim/scenario"
+	"github.com/aweigh/aweigh/trust"
 )
 
 // askAgain is how long an anchor waits before it approves a motion again that
@@ -45,6 +46,11 @@ func (w *World) decision(m scenario.Motion) scope.Decision {
 		return scope.Decision{Kind: scope.Retire, Subject: n.anchorID()}
 	case "evict":
 		return scope.Decision{Kind: scope.Evict, Subject: n.anchorID()}
+	case "attest":
+		return scope.Decision{Kind: scope.Attest, Subject: n.anchorID(), Score: trust.Score(m.Score), Reason: "as the scenario says"}
+	case "readmit":
+		is := scope.Anchor{Name: n.String(), Key: n.key.Public(), Peer: string(n.Peer)}
+		return scope.Decision{Kind: scope.Readmit, Subject: n.anchorID(), Anchor: &is}
 	}
 	p := w.epochs[len(w.epochs)-1].Policy
 	if m.EpochBlocks > 0 {

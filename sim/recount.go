@@ -150,12 +150,23 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 	} else {
 		p.weigh(a, e.Roster.Weights)
 	}
+	for i := range a.Approvers { // the weight of one that signed both ways stays in the total
+		if id := a.Approvers[i].Key.ID(); r.twoFaced(id) {
+			delete(p.voters, id)
+			x.reach("void approver")
+		}
+	}
 	for _, key := range slices.Concat(puts, drops) {
 		p.found[key] = r.last[key]
 	}
 	r.all[m.ID], r.order = p, append(r.order, p)
 	x.reach("motion opened")
 	w.log(n, "motion", "%s opens at height %d", m.ID.Short(), h.Height)
+}
+
+// twoFaced reports whether a voter has approved and rejected one motion before.
+func (r *recount) twoFaced(voter aweigh.Hash) bool {
+	return slices.ContainsFunc(r.order, func(p *poll) bool { return p.said[voter]|p.late[voter] == both })
 }
 
 // seconds are the voters on a step-up: each approver but the author.

@@ -101,6 +101,7 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 	}
 	w.watch.judged(n, was, e, before, l)
 	w.watch.effects(n, e, before, l)
+	w.watch.voids(n, e)
 	again := slices.Equal(e.Terms().Weights, was.Terms().Weights)
 	if !again { // where no anchor can be weighed again, weights stay, whatever they are
 		why := overCap(e, l)
@@ -108,10 +109,14 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 		why = overChurn(was, e, l)
 		w.holds(Churn, n, why == "", "epoch %d: %s", e.Number, why)
 	}
+	decided := takenUp(n, e)
 	for s := range l.All() {
 		at := w.Nodes[w.anchors[s.Anchor]]
 		old, known := before.Standing(s.Anchor)
-		why := misjudged(was.Policy.Trust, old, known, s, at.honest() || !w.watch.within)
+		why, set := moved(was, decided[s.Anchor], s)
+		if !set {
+			why = misjudged(was.Policy.Trust, old, known, s, at.honest() || !w.watch.within)
+		}
 		if why == "" && s.Barred != (e.Roster.Weights.Of(s.Anchor) == 0) && s.Barred && len(e.Roster.Anchors) > 1 && !again {
 			why = "it is barred, and weighs something"
 		}
@@ -131,6 +136,9 @@ func (x *standing) goals(w *World, old trust.Standing, known bool, s trust.Stand
 	}
 	if old.Blame != s.Blame {
 		reach("blame moved")
+	}
+	if known && old.Barred && !s.Barred && s.Seated {
+		reach("readmitted")
 	}
 	if s.Barred && was.Roster.Weights.Of(s.Anchor) > 0 && e.Roster.Weights.Of(s.Anchor) == 0 {
 		reach("barred liar")

@@ -19,7 +19,7 @@ import (
 
 func (a *app) anchor() *cobra.Command {
 	c := &cobra.Command{
-		Use: "anchor", Short: "Admit, retire and evict anchors", Args: cobra.NoArgs,
+		Use: "anchor", Short: "Admit, retire, evict, attest and readmit anchors", Args: cobra.NoArgs,
 		Long: "Changes the anchors of a scope. A decision is carried once anchors whose weight finalizes have\n" +
 			"approved it, and takes effect with the next epoch. Each anchor approves at its own\n" +
 			"node, which signs with the anchor's key for its own user and for clients that api-admins names.\n\n" +
@@ -29,7 +29,7 @@ func (a *app) anchor() *cobra.Command {
 			"  aweigh anchor admit vaasa               # at oslo, and at as many others as it takes\n" +
 			"  aweigh anchor evict riga -m \"gone\"",
 	}
-	return a.under(c, a.anchorLs(), a.anchorApply(), a.anchorAdmit(), a.anchorRetire(), a.anchorEvict())
+	return a.under(c, a.anchorLs(), a.anchorApply(), a.anchorAdmit(), a.anchorRetire(), a.anchorEvict(), a.anchorAttest(), a.anchorReadmit())
 }
 
 func (a *app) anchorLs() *cobra.Command {

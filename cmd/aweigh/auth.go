@@ -247,7 +247,7 @@ func (a *app) authCanI() *cobra.Command {
 				asks = append(asks, g.By.ID(), g.To.ID())
 			}
 		}
-		approvalOf(m, &p, names, withAnchors(r, asks))
+		approvalOf(m, &p, names, withAnchors(r, asks), voidIn(r))
 		if err := s.Printer.May(r.Header, p.Hash().String(), m); err != nil {
 			return err
 		}
@@ -262,8 +262,8 @@ func (a *app) authCanI() *cobra.Command {
 }
 
 // approvalOf adds to a verdict which approval the policy asks for, of a change of an object under all its names, and
-// whether the change can wait for it. asks are the keys that ask for the change.
-func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks []aweigh.Hash) {
+// whether the change can wait for it. asks are the keys that ask for the change, and void the approvers that are void.
+func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks, void []aweigh.Hash) {
 	deletes := m.Verb == scope.VerbDelete
 	switch m.Verb {
 	case scope.VerbPut, scope.VerbDelete, scope.VerbAlias:
@@ -274,6 +274,9 @@ func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks []aweigh.Hash
 	}
 	for _, name := range names {
 		a := p.Covers(name, deletes)
+		if m.Judged.Class == action.Write.String() && m.Verb != scope.VerbPut && !deletes {
+			a = p.CoversVerb(name, m.Verb)
+		}
 		if a != nil && m.Approval != nil && a != m.Approval {
 			m.NoWay = "it takes several approvals of the policy at once, of several names of the object"
 		}
@@ -284,14 +287,19 @@ func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks []aweigh.Hash
 	if m.Approval == nil {
 		return
 	}
-	for _, second := range m.Approval.Seconds(asks) {
+	for _, second := range m.Approval.Seconds(slices.Concat(asks, void)) {
 		m.Seconds = append(m.Seconds, second.Name)
+	}
+	for _, a := range m.Approval.Approvers {
+		if a.Required && slices.Contains(void, a.Key.ID()) {
+			m.NoWay = fmt.Sprintf("it takes the approval of %s, which is void because it signed both ways on a motion: readmit it with \"aweigh anchor readmit\"", a.Name)
+		}
 	}
 	switch {
 	case m.Verb == scope.VerbAlias:
 		m.NoWay = "the policy asks for approval of it, and changes of names cannot wait for approval"
 	case m.Approval.StepUp && len(m.Seconds) == 0:
-		m.NoWay = "the policy asks for the approval of a second person, and names none but the author"
+		m.NoWay = "the policy asks for the approval of a second person, and names none but the author, or approvers that are void"
 	}
 }
 

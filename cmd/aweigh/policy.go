@@ -235,13 +235,11 @@ func (x approvalChanges) apply(p *scope.Policy) error {
 		p.Approvals = policytext.SetApproval(p.Approvals, a)
 	}
 	for _, prefix := range *x.drop {
-		found := false
-		for _, m := range []scope.Matter{scope.Changes, scope.Deletions} {
-			var ok bool
-			p.Approvals, ok = policytext.DropApproval(p.Approvals, scope.Approval{Matter: m, Prefix: []byte(prefix)})
-			found = found || ok
-		}
-		if !found {
+		found := len(p.Approvals)
+		p.Approvals = slices.DeleteFunc(slices.Clone(p.Approvals), func(a scope.Approval) bool {
+			return (a.Matter == scope.Changes || a.Matter == scope.Deletions) && string(a.Prefix) == prefix
+		})
+		if len(p.Approvals) == found {
 			return fmt.Errorf("%w: nothing below %q needs approval; \"aweigh policy show\" lists what does", errUsage, prefix)
 		}
 	}

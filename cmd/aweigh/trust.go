@@ -122,6 +122,7 @@ func (a *app) trustExplain() *cobra.Command {
 		if err != nil { // then reasons name decisions
 			motions = new(aweighv1.MotionsResponse)
 		}
+		s.inFull(ctx, x, motions.Motions)
 		return s.Printer.Explain(who, x, show.NamesOf(motions.Motions, r))
 	})
 }

@@ -14,7 +14,8 @@ import (
 
 // ApprovalHelp states how approvals are written.
 const ApprovalHelp = `of=changes (the default) or of=deletions, of keys with prefix=/secrets/, or of all; or of=policies,
-or of=membership, which can only require more than finalization does;
+or of=membership, which can only require more than finalization does; verbs=pay,refund, if it is about these verbs of
+"aweigh do" alone;
 threshold=3/4, the least share of the whole weight that must approve; min-anchors=3; window=72h, how
 long a motion stays open; and approver=NAME,KEY for each key that votes beside the anchors, with
 ,weight=25% (of the weight of all anchors) or ,required, or both. KEY is like ed25519:… or ml-dsa-65:….
@@ -31,6 +32,9 @@ func writeApproval(a scope.Approval) string {
 	}
 	if len(a.Prefix) > 0 {
 		words = append(words, "prefix="+quoted(string(a.Prefix)))
+	}
+	if len(a.Verbs) > 0 {
+		words = append(words, "verbs="+strings.Join(a.Verbs, ","))
 	}
 	if !a.StepUp || a.Num != 0 || a.Den != 1 {
 		words = append(words, fmt.Sprintf("threshold=%d/%d", a.Num, a.Den))
@@ -133,6 +137,9 @@ func approvalWord(a *scope.Approval, key, value string) (err error) {
 		prefix, err := unquoted(value)
 		a.Prefix = []byte(prefix)
 		return err
+	case "verbs":
+		a.Verbs = strings.Split(value, ",")
+		slices.Sort(a.Verbs)
 	case "threshold":
 		a.Num, a.Den, err = part(value)
 	case "min-anchors":
@@ -148,7 +155,7 @@ func approvalWord(a *scope.Approval, key, value string) (err error) {
 		a.Approvers = append(a.Approvers, p)
 		a.StepUp = a.StepUp || key == "step-up"
 	default:
-		return fmt.Errorf("it has no %s%s", key, meant(key, []string{"of", "prefix", "threshold", "min-anchors", "window", "approver", "step-up"}))
+		return fmt.Errorf("it has no %s%s", key, meant(key, []string{"of", "prefix", "verbs", "threshold", "min-anchors", "window", "approver", "step-up"}))
 	}
 	return err
 }
@@ -183,7 +190,7 @@ func approver(text string) (p scope.Approver, err error) {
 }
 
 // SetApproval is a list of approvals with one added, or in the place of that of the
-// same matter and prefix.
+// same matter, prefix and verbs.
 func SetApproval(all []scope.Approval, a scope.Approval) []scope.Approval {
 	all = slices.Clone(all)
 	for i := range all {
@@ -202,12 +209,17 @@ func DropApproval(all []scope.Approval, a scope.Approval) (rest []scope.Approval
 	return rest, len(rest) < len(all)
 }
 
-func same(a, b *scope.Approval) bool { return a.Matter == b.Matter && bytes.Equal(a.Prefix, b.Prefix) }
+func same(a, b *scope.Approval) bool {
+	return a.Matter == b.Matter && bytes.Equal(a.Prefix, b.Prefix) && slices.Equal(a.Verbs, b.Verbs)
+}
 
 // fieldOf is what an approval is called among the fields of a policy.
 func fieldOf(a *scope.Approval) string {
 	if a.Matter == scope.Policies || a.Matter == scope.Membership {
 		return "approvals of " + a.Matter.String()
+	}
+	if len(a.Verbs) > 0 {
+		return fmt.Sprintf("approvals of %s by %s below %q", a.Matter, strings.Join(a.Verbs, ","), a.Prefix)
 	}
 	return fmt.Sprintf("approvals of %s below %q", a.Matter, a.Prefix)
 }

@@ -55,8 +55,25 @@ func lostApprovals(now *scope.Policy, child *scope.Child) (all []string) {
 		if deletions := lostApproval(scope.Deletions, prefix, a, b); deletions != "" && (changes == "" || special(a) || special(b)) {
 			all = append(all, deletions)
 		}
+		for _, verb := range verbsIn(now.Approvals) {
+			was, is := now.CoversVerb(prefix, verb), child.Policy.CoversVerb(prefix, verb)
+			if was != now.Covers(prefix, false) { // or it is told of already
+				if loss := lostApproval(scope.Changes, prefix, was, is); loss != "" {
+					all = append(all, loss)
+				}
+			}
+		}
 	}
 	return all
+}
+
+// verbsIn are the verbs that approvals name.
+func verbsIn(approvals []scope.Approval) (all []string) {
+	for i := range approvals {
+		all = append(all, approvals[i].Verbs...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func ofKeys(a *scope.Approval) bool { return a.Matter == scope.Changes || a.Matter == scope.Deletions }

@@ -120,6 +120,10 @@ func about(x *aweighv1.Proposal, names map[string]string) string {
 	if len(x.Sponsor) > 0 {
 		s += ", sponsor " + nameOf(names, x.Sponsor)
 	}
+	var d scope.Decision
+	if x.Kind == "attest" && canon.Decode(x.Decision, &d) == nil {
+		s += fmt.Sprintf(", score %d: %s", d.Score, d.Reason)
+	}
 	return s
 }
 
@@ -139,6 +143,10 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 	}
 	if err := p.table(rows...); err != nil {
 		return err
+	}
+	if len(r.Void) > 0 {
+		fmt.Fprintln(p.Out)
+		p.void(r)
 	}
 	if len(r.Proposals) == 0 {
 		_, err := fmt.Fprintf(p.Out, "\nno decisions are open; %s\n", Told(r.Header))

@@ -116,6 +116,14 @@ func (p Printer) decision(r *scope.MotionReport) {
 		}
 	case scope.Admit:
 		fmt.Fprintf(p.Out, "  key %s, node %s, sponsor %s\n", d.Anchor.Key, Line(d.Anchor.Peer), r.Motion.NameOf(d.Sponsor))
+	case scope.Readmit:
+		if d.Anchor == nil {
+			fmt.Fprintf(p.Out, "  approver %s\n", d.Subject)
+			break
+		}
+		fmt.Fprintf(p.Out, "  key %s, node %s\n", d.Anchor.Key, Line(d.Anchor.Peer))
+	case scope.Attest:
+		fmt.Fprintf(p.Out, "  anchor %s %s\n  score %d, because %s\n", r.Motion.NameOf(d.Subject), d.Subject, d.Score, Line(d.Reason))
 	case scope.Delegate, scope.Revoke:
 		for i := range d.Child.Anchors {
 			a := &d.Child.Anchors[i]

@@ -334,6 +334,9 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 	if m.Void > 0 {
 		rows = append(rows, []string{"void", fmt.Sprintf("weight %d of voters that voted both ways", m.Void)})
 	}
+	if names := voidBefore(m); len(names) > 0 {
+		rows = append(rows, []string{"no voters", strings.Join(names, ", ") + ": void, because they signed both ways on a motion before"})
+	}
 	if err := p.table(rows...); err != nil {
 		return err
 	}

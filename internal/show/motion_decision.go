@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -17,6 +18,20 @@ func DecisionOf(m *aweighv1.Motion) *scope.Decision {
 		return nil
 	}
 	return d
+}
+
+// voidBefore are the names of the approvers that are no voters on a motion, since they signed both ways before.
+func voidBefore(m *aweighv1.Motion) (names []string) {
+	mo, err := Opening(m)
+	if err != nil {
+		return nil
+	}
+	for _, a := range mo.Approval.Approvers {
+		if slices.Contains(mo.Void, a.Key.ID()) {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }
 
 // decided is the policy that a motion's decision is about, if it is about one.

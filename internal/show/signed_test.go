@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
 )
 
 // TestToolsShowEveryField: what motion show, ballot inspect and sign, and those that have a
@@ -81,6 +82,8 @@ func TestToolsShowEveryField(t *testing.T) {
 		"admit":    {admit, 4},
 		"delegate": {scope.Decision{Kind: scope.Delegate, Child: &child}, 40},
 		"revoke":   {scope.Decision{Kind: scope.Revoke, Child: &child}, 40},
+		"readmit":  {scope.Decision{Kind: scope.Readmit, Subject: admit.Subject, Anchor: admit.Anchor}, 2},
+		"attest":   {scope.Decision{Kind: scope.Attest, Subject: aweigh.Sum([]byte("a")), Score: 700_000, Reason: "audited"}, 1},
 		"evict":    {scope.Decision{Kind: scope.Evict, Subject: aweigh.Sum([]byte("a"))}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,6 +94,12 @@ func TestToolsShowEveryField(t *testing.T) {
 					shows(t, *d.Policy, x.least, keys, func(p Printer, v scope.Policy) error { d := d; d.Policy = &v; return tool(p, d) })
 				case d.Child != nil:
 					shows(t, *d.Child, x.least, keys, func(p Printer, v scope.Child) error { d := d; d.Child = &v; return tool(p, d) })
+				case d.Kind == scope.Readmit:
+					shows(t, *d.Anchor, x.least, keys, func(p Printer, v scope.Anchor) error { d := d; d.Anchor = &v; return tool(p, d) })
+				case d.Kind == scope.Attest:
+					shows(t, d.Score, 1, nil, func(p Printer, v trust.Score) error { d := d; d.Score = v; return tool(p, d) })
+					shows(t, d.Reason, 1, nil, func(p Printer, v string) error { d := d; d.Reason = v; return tool(p, d) })
+					shows(t, d.Subject, 1, nil, func(p Printer, v aweigh.AnchorID) error { d := d; d.Subject = v; return tool(p, d) })
 				case d.Anchor != nil:
 					shows(t, *d.Anchor, 2, keys, func(p Printer, v scope.Anchor) error { d := d; d.Anchor = &v; return tool(p, d) })
 					shows(t, d.Sponsor, 1, nil, func(p Printer, v aweigh.AnchorID) error { d := d; d.Sponsor = v; return tool(p, d) })

@@ -25,6 +25,7 @@ type standingJSON struct {
 	NextSeated bool   `json:"next_seated"`
 	Why        string `json:"why,omitempty"`
 	Blame      uint32 `json:"blame,omitempty"` // of its ballots on motions, parts per million
+	Key        string `json:"key,omitempty"`
 }
 
 type trustJSON struct {
@@ -43,6 +44,7 @@ type trustJSON struct {
 	NextTotal   uint64         `json:"next_total"`
 	Anchors     []standingJSON `json:"anchors"`
 	Proposals   []proposalJSON `json:"proposals"`
+	Void        []voidJSON     `json:"void_approvers,omitempty"`
 }
 
 // Trust writes how the anchors stand.
@@ -143,6 +145,9 @@ func namesOf(r *aweighv1.TrustResponse) map[string]string {
 			names[string(x.Subject)] = x.Name
 		}
 	}
+	for _, v := range r.Void {
+		names[string(v.Id)] = v.Name
+	}
 	for _, a := range r.Anchors {
 		names[string(a.Id)] = a.Name
 	}
@@ -160,13 +165,35 @@ func trustOf(r *aweighv1.TrustResponse, names map[string]string) trustJSON {
 		out.Anchors = append(out.Anchors, standingJSON{
 			ID: hex.EncodeToString(a.Id), Name: a.Name, Peer: a.Peer, Standing: a.Standing, Score: a.Score, Trend: a.Trend,
 			Weight: a.Weight, WeighsFrom: a.WeighsFrom, Sponsor: hex.EncodeToString(a.Sponsor), Since: a.Since, Self: a.Self,
-			NextScore: a.NextScore, NextWeight: a.NextWeight, NextSeated: a.NextSeated, Why: a.Why, Blame: a.Blame,
+			NextScore: a.NextScore, NextWeight: a.NextWeight, NextSeated: a.NextSeated, Why: a.Why, Blame: a.Blame, Key: a.Key,
 		})
+	}
+	for _, v := range r.Void {
+		out.Void = append(out.Void, voidJSON{hex.EncodeToString(v.Id), v.Name, v.Key, hex.EncodeToString(v.Motion), v.Height, v.TimeNs, hex.EncodeToString(v.Proof)})
 	}
 	for _, x := range r.Proposals {
 		out.Proposals = append(out.Proposals, proposalJSONOf(x, names))
 	}
 	return out
+}
+
+// voidJSON is an approver that signed both ways.
+type voidJSON struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Key    string `json:"key"`
+	Motion string `json:"motion"`
+	Height uint64 `json:"height"`
+	TimeNs int64  `json:"time_ns"`
+	Proof  string `json:"proof"`
+}
+
+// void writes which approvers signed both ways; nothing if none did.
+func (p Printer) void(r *aweighv1.TrustResponse) {
+	for _, v := range r.Void {
+		fmt.Fprintf(p.Out, "approver %s (%s) is void: it approved and rejected motion %s, recorded in block %d; readmit it with \"aweigh anchor readmit %s\"\n",
+			Line(v.Name), short(v.Id), short(v.Motion), v.Height, Word(v.Name))
+	}
 }
 
 type changeJSON struct {

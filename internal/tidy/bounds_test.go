@@ -135,14 +135,14 @@ var boundsApart = reasons(map[string]string{
 		"votes/reconcile.sizeSplit votes/reconcile.sizeList votes/reconcile.fanout votes/reconcile.maxDepth votes/reconcile.leafSize " +
 		"node/referral.AskLook node/referral.AskResolve node/referral.AskSubmit node/referral.AskProve node/referral.AskReferrals node/referral.AskHistory node/referral.AskJudge node/referral.AskOutcome node/referral.AskEvents",
 	"of what signatures, messages and files may hold, which is checked before a state is known": "scope.MaxProofs scope.overhead scope.maxRevocation " +
-		"scope.maxDecisions scope.maxAnchorName scope.maxPeerName scope.MaxDescendants scope.MaxProofBytes scope.maxWay scope.maxHeldKeys scope.maxHeldBytes " +
+		"scope.maxDecisions scope.maxAttested scope.maxAnchorName scope.maxPeerName scope.MaxDescendants scope.MaxProofBytes scope.maxWay scope.maxHeldKeys scope.maxHeldBytes " +
 		"scope.MaxCaller scope.MaxGrants scope.MaxReach scope.MaxKeepAlives scope.maxAccess scope.maxAccessName scope.MaxHashCost scope.maxTxnFactor scope.mostReserve scope.maxReceipts scope.mostUsages " +
 		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL " +
 		"votes.MaxBallot votes.MaxComment votes.MaxMotionBallot votes.maxSignature votes.MaxApprovers votes/box.MaxReasons votes/reconcile.MinMessage " +
 		"lineage.MaxSize lineage.maxPath alias.MaxKey alias.MaxSegments alias.MaxAction " +
 		"node/machine.maxEarly node/machine.maxOffered node/machine.maxCast node/machine.maxMeeting node/machine.meetRounds node/machine.HandoversAtOnce node/referral.maxReferrals",
-	"of what a policy or a genesis may say": "scope.maxApprovals scope.maxApprovers scope.maxAuthors scope.maxAuthorPrefixes scope.maxAuthorVerbs scope.maxAuthorName scope.maxRate scope.rateBurst " +
-		"scope.maxShare scope.leastWindow scope.mostWindow scope.mostStepUp scope.maxApprovalDen " +
+	"of what a policy or a genesis may say": "scope.maxApprovals scope.maxApprovalVerbs scope.maxApprovers scope.maxAuthors scope.maxAuthorPrefixes scope.maxAuthorVerbs scope.maxAuthorName scope.maxRate scope.rateBurst " +
+		"scope.maxShare scope.maxVoid scope.leastWindow scope.mostWindow scope.mostStepUp scope.maxApprovalDen " +
 		"scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.mostEpoch scope.decideWithin scope.leastMutation scope.mostBlockBytes " +
 		"scope.mostBlockMutations scope.mostTxnOps scope.mostTxnDepth scope.mostPeriod scope.mostPending scope.mostAnchors scope.mostBlockCost scope.leastBlockCost scope.mostDrift " +
 		"scope.driftFactor quorum.MaxDen quorum.MaxTotal trust.MaxDen trust.MaxScore trust.steps node/machine.FoundingScore " +

@@ -37,7 +37,7 @@ func Policy() scope.Policy {
 	p.Limits.ScopeBytes, p.Limits.Rate, p.Limits.TTL = 1500<<20, 1234, 7*time.Second
 	p.Children = scope.Bound{Depth: 3, BFT: true, Finalize: quorum.Rule{Num: 5, Den: 6, MinAnchors: 7}, Notice: 72 * time.Hour}
 	p.Approvals = []scope.Approval{{
-		Matter: scope.Changes, Prefix: []byte("/a \x00,\"/"), Num: 3, Den: 4, Anchors: 3, Window: 72 * time.Hour,
+		Matter: scope.Changes, Prefix: []byte("/a \x00,\"/"), Num: 3, Den: 4, Anchors: 3, Window: 72 * time.Hour, Verbs: []string{"pay"},
 		Approvers: []scope.Approver{{Name: "alice, of \"accounts\"", Key: Key(9).Public(), Share: 333_333, Required: true}},
 	}}
 	p.Authors = []scope.Author{{
@@ -68,7 +68,7 @@ func Decision() scope.Decision {
 	p, c, a := Policy(), Child(), anchor(3)
 	return scope.Decision{
 		Kind: scope.Admit, Subject: aweigh.Sum([]byte("subject")), Anchor: &a, Sponsor: aweigh.Sum([]byte("sponsor")),
-		Consent: []byte{0xff, 0, 7}, Policy: &p, Child: &c,
+		Consent: []byte{0xff, 0, 7}, Policy: &p, Child: &c, Score: 700_000, Reason: "because: it -> was so",
 	}
 }
 
@@ -113,10 +113,11 @@ func Motion() scope.Motion {
 		Mutation: m.Encode(), Height: 3, Opened: 1_700_000_000_000_000_000, Epoch: 1, Entry: 4, Revision: 5, Deadline: 1_700_000_100_000_000_000,
 		Policy: aweigh.Sum([]byte("policy")), Rule: quorum.Rule{Num: 2, Den: 3, MinAnchors: 4}, Success: true,
 		Approval: scope.Approval{
-			Matter: scope.Changes, Prefix: []byte("/k"), Num: 2, Den: 3, Anchors: 4, Window: time.Hour, Approvers: Policy().Approvals[0].Approvers,
+			Matter: scope.Changes, Prefix: []byte("/k"), Num: 2, Den: 3, Anchors: 4, Window: time.Hour, Verbs: []string{"pay"}, Approvers: Policy().Approvals[0].Approvers,
 			Finalize: quorum.Rule{Num: 2, Den: 3, MinAnchors: 1}, Sponsor: aweigh.Sum([]byte("sponsor")),
 		},
 		Voters: []scope.Elector{{Name: "a", Key: Key(1).Public(), Weight: 5, Anchor: true, Required: true}},
+		Void:   []aweigh.Hash{aweigh.Sum([]byte("void"))},
 		Basis:  []scope.Found{{Keys: 6, Newest: 7, TTL: 8, Keeper: aweigh.Sum([]byte("keeper"))}},
 	}
 }

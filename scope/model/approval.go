@@ -52,12 +52,12 @@ func (m *Model) puts(key []byte, lease int64) []change {
 }
 
 // asked is the one approval that changes take, nil if they take none.
-func (m *Model) asked(all []change) (needed *scope.Approval, failure error) {
+func (m *Model) asked(all []change, verb string) (needed *scope.Approval, failure error) {
 	for _, c := range all {
 		if !c.deletes && c.lease != 0 && m.guards(c.key) {
 			return nil, scope.ErrLeased
 		}
-		a, failure := m.longest(c)
+		a, failure := m.longest(c, verb)
 		if failure == nil && a != nil && needed != nil && a != needed {
 			failure = scope.ErrManyApprovals
 		}
@@ -73,18 +73,18 @@ func (m *Model) asked(all []change) (needed *scope.Approval, failure error) {
 
 // longest is the approval with the longest prefix of those that a change may fall under; of two with one prefix, that
 // of deletions.
-func (m *Model) longest(c change) (needed *scope.Approval, failure error) {
+func (m *Model) longest(c change, verb string) (needed *scope.Approval, failure error) {
 	n := 0
 	for i := range m.block.policy.Approvals {
 		a := &m.block.policy.Approvals[i]
 		if a.Matter != scope.Changes && (a.Matter != scope.Deletions || !c.deletes) {
 			continue
 		}
-		if !overlaps(c, a.Prefix) {
+		if len(a.Verbs) > 0 && !slices.Contains(a.Verbs, verb) || !overlaps(c, a.Prefix) {
 			continue
 		}
 		n++
-		if needed == nil || len(a.Prefix) > len(needed.Prefix) || len(a.Prefix) == len(needed.Prefix) && a.Matter == scope.Deletions {
+		if needed == nil || len(a.Prefix) > len(needed.Prefix) || len(a.Prefix) == len(needed.Prefix) && (a.Matter == scope.Deletions || len(a.Verbs) > 0) {
 			needed = a
 		}
 	}
@@ -104,6 +104,14 @@ func overlaps(c change, prefix []byte) bool {
 
 // guards reports whether the deletion of a key takes approval.
 func (m *Model) guards(key []byte) bool {
-	a, failure := m.longest(change{key: key, deletes: true})
+	a, failure := m.longest(change{key: key, deletes: true}, "")
 	return a != nil || failure != nil
+}
+
+// verbOf is the verb of an action, "" for every other mutation.
+func verbOf(mut *scope.CheckedMutation) string {
+	if mut.Action == nil {
+		return ""
+	}
+	return mut.Action.Verb
 }

@@ -72,6 +72,9 @@ func (m *Model) recorded(p *motion, voter aweigh.Hash, c votes.Choice, r scope.R
 	r.Height, r.Time = m.block.Header.Height, m.block.Header.Time
 	r.Entry = m.entry(e, nil)
 	p.ballots = append(p.ballots, ballot{voter, c, r})
+	if len(r.Ballot) > 0 {
+		m.bothWays(p, voter)
+	}
 }
 
 // said reports whether a ballot is on record.
@@ -129,7 +132,11 @@ func (p *motion) verdict() scope.Fate {
 // carry applies a motion that has the approvals, or finds it void. It reports whether the motion waits for its turn.
 func (m *Model) carry(p *motion) (waits bool) {
 	if !p.decision.IsZero() {
-		m.close(p, m.closing(p))
+		end := m.closing(p)
+		if d := p.mut.Decision; end.Fate == scope.Carried && d.Kind == scope.Readmit && d.Anchor == nil {
+			m.returns = append(m.returns, p.mut)
+		}
+		m.close(p, end)
 		return false
 	}
 	left := m.block.carries
@@ -181,7 +188,7 @@ func (m *Model) stands(p *motion) (path []bool, failure error) {
 	if failure = m.permitted(p.mut, all); failure != nil {
 		return nil, failure
 	}
-	asked, failure := m.asked(all)
+	asked, failure := m.asked(all, verbOf(p.mut))
 	if failure == nil && asked != nil && !bytes.Equal(canon.Encode(*asked), canon.Encode(p.Approval)) {
 		failure = errors.New("scope: the policy asks for another approval by now; propose it again")
 	}
@@ -218,6 +225,7 @@ func (m *Model) newer(op *scope.Op, revision int64) bool {
 
 // compareMotions compares the motions on record, with their ballots. When a decision takes effect is not reckoned.
 func (m *Model) compareMotions(d *Differences, s *scope.State) {
+	m.compareVoid(d, s)
 	for _, p := range append(m.docket.open(), m.docket.closed()...) {
 		id := p.mut.ID
 		got, end, err := s.Motion(id)

@@ -27,6 +27,8 @@ type Model struct {
 	order     []aweigh.Hash // of receipts of mutations, as they came
 	lists     []list        // of receipts that are not forgotten
 	docket    docket
+	void      map[aweigh.Hash]*scope.Voided // approvers that signed both ways, by their keys
+	returns   []*scope.CheckedMutation      // decisions to readmit such approvers that wait for the next epoch
 	outcomes  map[aweigh.Hash]scope.Outcome // of mutations, as they were executed first
 	chains    map[aweigh.UID]int64          // the newest entry of each object, plus one
 	walks     map[aweigh.UID]int            // entries of each object
@@ -96,7 +98,7 @@ func open(g scope.Genesis) *Model {
 		redirects: make(map[string]scope.Redirect), access: scope.Access{Revision: 1},
 		charges: make(map[string]charge), full: make(map[string]aweigh.Instant),
 	}
-	m.docket.motions = make(map[votes.MotionID]*motion)
+	m.docket.motions, m.void = make(map[votes.MotionID]*motion), make(map[aweigh.Hash]*scope.Voided)
 	m.blocks = []*View{m.view}
 	return m
 }
@@ -175,6 +177,7 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	}
 	m.vote()
 	m.decided()
+	m.readmitted()
 	m.delegate()
 	m.entries()
 	m.view.Lineage = told.First + int64(len(told.Log))

@@ -113,8 +113,17 @@ func (m *Model) open(p *motion) error {
 	h, e := &m.block.Header, m.block.told.Epoch
 	p.Mutation, p.Height, p.Opened, p.Epoch, p.Revision = p.mut.Encode(), h.Height, h.Time, h.Epoch, m.view.Revision
 	p.Deadline, p.Policy, p.Entry = h.Time.Add(p.Approval.Window), h.Policy, m.next1()
-	if p.Voters = voters(&p.Approval, &e.Roster); p.Approval.StepUp {
+	var lost uint64
+	var required bool
+	p.Void, lost, required = m.voidOf(&p.Approval, &e.Roster)
+	if d := p.mut.Decision; required && (d == nil || d.Kind != scope.Readmit || d.Anchor != nil) {
+		return scope.ErrVoid
+	}
+	if p.Voters = voters(&p.Approval, &e.Roster, p.Void); p.Approval.StepUp {
 		if p.Voters = m.seconds(p); len(p.Voters) == 0 {
+			if len(p.Void) > 0 {
+				return scope.ErrVoid
+			}
 			return scope.ErrNoSecond
 		}
 	}
@@ -124,8 +133,8 @@ func (m *Model) open(p *motion) error {
 			anchors++
 		}
 	}
-	p.Rule = ruleOf(&p.Approval, total)
-	if anchors < int(p.Rule.MinAnchors) {
+	p.Rule = ruleOf(&p.Approval, total, lost)
+	if anchors < int(p.Rule.MinAnchors) || p.Rule.Num >= total {
 		return errors.New("scope: the policy asks for more approval than all voters together can give")
 	}
 	var names []string
@@ -160,7 +169,7 @@ func (m *Model) next1() int64 {
 }
 
 // voters are the voters under a roster: its anchors, the approvers, and the sponsor of an admission.
-func voters(a *scope.Approval, r *scope.Roster) (all []scope.Elector) {
+func voters(a *scope.Approval, r *scope.Roster, void []aweigh.Hash) (all []scope.Elector) {
 	for i := range r.Anchors {
 		if w := r.Weights.Of(r.Anchors[i].Key.ID()); w > 0 {
 			all = append(all, scope.Elector{Name: r.Anchors[i].Name, Key: r.Anchors[i].Key, Weight: w, Anchor: true})
@@ -168,6 +177,9 @@ func voters(a *scope.Approval, r *scope.Roster) (all []scope.Elector) {
 	}
 	for i := range a.Approvers {
 		p := &a.Approvers[i]
+		if slices.Contains(void, p.Key.ID()) {
+			continue
+		}
 		w := r.Weights.Total() * uint64(p.Share) / 1_000_000
 		all = append(all, scope.Elector{Name: p.Name, Key: p.Key, Weight: w, Required: p.Required || w == 0})
 	}
@@ -194,7 +206,7 @@ func (m *Model) seconds(p *motion) (all []scope.Elector) {
 		ask = append(ask, party(g.By.ID()), party(g.To.ID()))
 	}
 	for _, a := range p.Approval.Approvers {
-		if !slices.Contains(ask, party(a.Key.ID())) {
+		if !slices.Contains(ask, party(a.Key.ID())) && !slices.Contains(p.Void, a.Key.ID()) {
 			all = append(all, scope.Elector{Name: a.Name, Key: a.Key, Weight: 1})
 		}
 	}
@@ -202,10 +214,10 @@ func (m *Model) seconds(p *motion) (all []scope.Elector) {
 }
 
 // ruleOf is what carries a motion: the share of the policy, and of decisions what finalizes as well.
-func ruleOf(a *scope.Approval, total uint64) quorum.Rule {
+func ruleOf(a *scope.Approval, total, lost uint64) quorum.Rule {
 	need := uint64(1)
-	for need*uint64(a.Den) < total*uint64(a.Num) {
-		need = max(need+1, total*uint64(a.Num)/uint64(a.Den))
+	for need*uint64(a.Den) < (total+lost)*uint64(a.Num) {
+		need = max(need+1, (total+lost)*uint64(a.Num)/uint64(a.Den))
 	}
 	if f := a.Finalize; f.Den > 0 {
 		need = max(need, min(total*f.Num/f.Den+1, total))

@@ -79,7 +79,7 @@ func (m *Model) name(mut *scope.CheckedMutation) ([]scope.Response, error) {
 	if failure := m.permitted(mut, all); failure != nil {
 		return nil, failure
 	}
-	if a, failure := m.asked(all); a != nil || failure != nil {
+	if a, failure := m.asked(all, ""); a != nil || failure != nil {
 		return nil, scope.ErrApproval
 	}
 	if n.Kind != scope.Unbind && m.full() {

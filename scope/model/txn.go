@@ -16,7 +16,7 @@ func (m *Model) transact(mut *scope.CheckedMutation, out *scope.Outcome) error {
 	if failure != nil {
 		return failure
 	}
-	asked, failure := m.asked(m.flat(mut.Txn, path))
+	asked, failure := m.asked(m.flat(mut.Txn, path), verbOf(mut))
 	if failure != nil {
 		return failure
 	}

@@ -41,6 +41,11 @@ func (c *checker) govern(s Scenario) {
 		c.need(m.Kind == "admit" || s.HoldsKey(m.Node), path+".node", "node %d never is an anchor", m.Node)
 		c.need(m.Kind == "admit" || m.Sponsor == 0, path+".sponsor", "only who is admitted has a sponsor")
 		c.need(m.Kind != "retire" || len(m.By) == 0, path+".by", "an anchor retires by itself")
+		c.need(m.Kind == "attest" || m.Score == 0, path+".score", "only a motion of kind attest sets a score")
+		if m.Kind == "attest" {
+			c.need(m.Score > 0, path+".score", "sets none")
+			c.share(path+".score", m.Score)
+		}
 		if m.Kind == "admit" {
 			c.numbers(path+".sponsor", []int{m.Sponsor}, nodes, "node")
 			c.need(m.Sponsor != m.Node && s.HoldsKey(m.Sponsor), path+".sponsor", "node %d cannot stand surety for node %d", m.Sponsor, m.Node)

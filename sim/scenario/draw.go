@@ -179,6 +179,12 @@ func (d drawing) govern(s *Scenario) {
 	if d.one(3) {
 		s.Govern = append(s.Govern, Motion{Kind: "policy", At: at(), EpochBlocks: 3 + d.IntN(20)})
 	}
+	switch {
+	case len(s.Cast) > 0 && d.one(3): // liars without a name are the last ones
+		s.Govern = append(s.Govern, Motion{Kind: "readmit", At: s.Stop/4 + at(), Node: n.Anchors - 1})
+	case safe && d.one(3):
+		s.Govern = append(s.Govern, Motion{Kind: "attest", At: at(), Node: d.IntN(n.Anchors), Score: Share(200_000 + 50_000*d.IntN(9))})
+	}
 }
 
 // approval draws motions, and plays of liars with them.

@@ -93,11 +93,12 @@ type Role struct {
 // Motion is a change of membership or policy that anchors ask for at a time,
 // and again until it is carried or Stop comes.
 type Motion struct {
-	Kind    string        `yaml:"kind"` // admit, retire, evict, policy, delegate or revoke
+	Kind    string        `yaml:"kind"` // admit, retire, evict, attest, readmit, policy, delegate or revoke
 	At      time.Duration `yaml:"at,omitempty"`
 	Node    int           `yaml:"node,omitempty"`    // its subject; not for policy
 	Sponsor int           `yaml:"sponsor,omitempty"` // for admit: the anchor that stands surety
 	By      []int         `yaml:"by,omitempty"`      // that approve; all honest anchors. An anchor retires by itself
+	Score   Share         `yaml:"score,omitempty"`   // for attest
 	// For delegate and revoke: the prefix that gets a scope of its own, and that scope's anchors.
 	// The scope that has the prefix until then decides.
 	Prefix  string `yaml:"prefix,omitempty"`

@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60, 0}
 }
 
 // Header says what an answer was read at.
@@ -3918,6 +3918,7 @@ type Standing struct {
 	NextSeated    bool                   `protobuf:"varint,14,opt,name=next_seated,json=nextSeated,proto3" json:"next_seated,omitempty"`
 	Why           string                 `protobuf:"bytes,15,opt,name=why,proto3" json:"why,omitempty"`      // how its weight came about
 	Blame         uint32                 `protobuf:"varint,16,opt,name=blame,proto3" json:"blame,omitempty"` // of its ballots on motions, parts per million
+	Key           string                 `protobuf:"bytes,17,opt,name=key,proto3" json:"key,omitempty"`      // its public key, like ed25519:…; empty if this node does not hold the roster that had it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4064,11 +4065,18 @@ func (x *Standing) GetBlame() uint32 {
 	return 0
 }
 
+func (x *Standing) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 // Proposal is a decision that is open, or carried and not yet in effect.
 type Proposal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`            // admit, retire, evict, policy
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`            // admit, retire, evict, policy, delegate, revoke, attest, readmit
 	Subject       []byte                 `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`      // the anchor that it is about
 	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`            // of the subject
 	Sponsor       []byte                 `protobuf:"bytes,5,opt,name=sponsor,proto3" json:"sponsor,omitempty"`      // for admit
@@ -4286,6 +4294,7 @@ type TrustResponse struct {
 	NextBreak     uint32                 `protobuf:"varint,21,opt,name=next_break,json=nextBreak,proto3" json:"next_break,omitempty"`
 	NextStoppable bool                   `protobuf:"varint,22,opt,name=next_stoppable,json=nextStoppable,proto3" json:"next_stoppable,omitempty"` // the weight that may fail could stop it (P3)
 	Usages        []*Usage               `protobuf:"bytes,23,rep,name=usages,proto3" json:"usages,omitempty"`                                     // what is counted under quotas of the policy's authors, by name
+	Void          []*VoidApprover        `protobuf:"bytes,24,rep,name=void,proto3" json:"void,omitempty"`                                         // approvers that signed both ways, which are no voters on motions until they are readmitted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4481,6 +4490,106 @@ func (x *TrustResponse) GetUsages() []*Usage {
 	return nil
 }
 
+func (x *TrustResponse) GetVoid() []*VoidApprover {
+	if x != nil {
+		return x.Void
+	}
+	return nil
+}
+
+// VoidApprover is an approver that approved and rejected one motion (P51).
+type VoidApprover struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`          // of its key
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`      // that the policy gave it
+	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`        // like ed25519:…
+	Motion        []byte                 `protobuf:"bytes,4,opt,name=motion,proto3" json:"motion,omitempty"`  // that it voted on both ways
+	Height        uint64                 `protobuf:"varint,5,opt,name=height,proto3" json:"height,omitempty"` // of the block that recorded the second ballot
+	TimeNs        int64                  `protobuf:"varint,6,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`
+	Proof         []byte                 `protobuf:"bytes,7,opt,name=proof,proto3" json:"proof,omitempty"` // hash of the two ballots
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VoidApprover) Reset() {
+	*x = VoidApprover{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VoidApprover) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VoidApprover) ProtoMessage() {}
+
+func (x *VoidApprover) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VoidApprover.ProtoReflect.Descriptor instead.
+func (*VoidApprover) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *VoidApprover) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *VoidApprover) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *VoidApprover) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *VoidApprover) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
+}
+
+func (x *VoidApprover) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *VoidApprover) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *VoidApprover) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
 // Usage is what all authors of an entry have together. The entry may have no quota, or be gone from the policy.
 type Usage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4495,7 +4604,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4507,7 +4616,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4520,7 +4629,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Usage) GetName() string {
@@ -4568,7 +4677,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4580,7 +4689,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4593,7 +4702,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -4628,7 +4737,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4640,7 +4749,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4653,7 +4762,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -4731,7 +4840,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4743,7 +4852,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4756,7 +4865,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -4797,7 +4906,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4809,7 +4918,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4822,7 +4931,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -4850,7 +4959,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4862,7 +4971,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4875,7 +4984,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -4909,7 +5018,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4921,7 +5030,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4934,7 +5043,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -4963,7 +5072,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4975,7 +5084,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4988,7 +5097,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -5031,7 +5140,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5043,7 +5152,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5056,7 +5165,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -5105,7 +5214,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5117,7 +5226,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5130,7 +5239,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -5194,7 +5303,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5206,7 +5315,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5219,7 +5328,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Place) GetKey() []byte {
@@ -5256,7 +5365,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5268,7 +5377,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5281,7 +5390,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -5316,7 +5425,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5328,7 +5437,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5341,7 +5450,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -5378,7 +5487,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5390,7 +5499,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5403,7 +5512,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -5451,7 +5560,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5463,7 +5572,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5476,7 +5585,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -5553,7 +5662,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5565,7 +5674,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5578,7 +5687,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -5617,7 +5726,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5629,7 +5738,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5642,7 +5751,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -5707,7 +5816,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5719,7 +5828,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5732,7 +5841,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -5774,7 +5883,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5786,7 +5895,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5799,7 +5908,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -5834,7 +5943,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5846,7 +5955,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5859,7 +5968,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -5893,7 +6002,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5905,7 +6014,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5918,7 +6027,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -5980,7 +6089,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5992,7 +6101,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6005,7 +6114,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Motion) GetId() []byte {
@@ -6275,7 +6384,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6287,7 +6396,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6300,7 +6409,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Voter) GetId() []byte {
@@ -6362,7 +6471,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6374,7 +6483,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6387,7 +6496,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -6468,7 +6577,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6480,7 +6589,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6493,7 +6602,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -6597,7 +6706,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6609,7 +6718,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6622,7 +6731,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -6649,7 +6758,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6661,7 +6770,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6674,7 +6783,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -6701,7 +6810,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6713,7 +6822,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6726,7 +6835,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -6754,7 +6863,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6766,7 +6875,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6779,7 +6888,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -6815,7 +6924,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6827,7 +6936,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6840,7 +6949,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -6880,7 +6989,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6892,7 +7001,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6905,7 +7014,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -6930,7 +7039,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6942,7 +7051,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6955,7 +7064,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -7022,7 +7131,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7034,7 +7143,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7047,7 +7156,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -7105,7 +7214,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7117,7 +7226,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7130,7 +7239,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -7178,7 +7287,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7190,7 +7299,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7203,7 +7312,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -7229,7 +7338,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7241,7 +7350,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7254,7 +7363,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -7274,7 +7383,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7286,7 +7395,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7299,7 +7408,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -7326,7 +7435,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7338,7 +7447,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7351,7 +7460,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -7377,7 +7486,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7389,7 +7498,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7402,7 +7511,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -7422,7 +7531,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7434,7 +7543,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7447,7 +7556,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -7498,7 +7607,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7510,7 +7619,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7523,7 +7632,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Scope) GetId() []byte {
@@ -7719,7 +7828,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7731,7 +7840,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7744,7 +7853,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -7820,7 +7929,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7832,7 +7941,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7845,7 +7954,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Said) GetScope() []byte {
@@ -7918,7 +8027,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7930,7 +8039,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7943,7 +8052,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -8004,7 +8113,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8016,7 +8125,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8029,7 +8138,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -8084,7 +8193,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8096,7 +8205,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8109,7 +8218,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -8136,7 +8245,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8148,7 +8257,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8161,7 +8270,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -8195,7 +8304,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8207,7 +8316,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8220,7 +8329,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -8295,7 +8404,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8307,7 +8416,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8320,7 +8429,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -8343,7 +8452,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8355,7 +8464,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8368,7 +8477,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -8414,7 +8523,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8426,7 +8535,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8439,7 +8548,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 type WhoAmIResponse struct {
@@ -8458,7 +8567,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8470,7 +8579,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8483,7 +8592,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -8554,7 +8663,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8566,7 +8675,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8579,7 +8688,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *User) GetName() string {
@@ -8614,7 +8723,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8626,7 +8735,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8639,7 +8748,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Role) GetName() string {
@@ -8669,7 +8778,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8681,7 +8790,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8694,7 +8803,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *Permission) GetRead() bool {
@@ -8734,7 +8843,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8746,7 +8855,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8759,7 +8868,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -8778,7 +8887,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8790,7 +8899,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8803,7 +8912,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -9128,7 +9237,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04done\x18\x05 \x01(\bR\x04done\"J\n" +
 	"\fTrustRequest\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\fR\x06policy\x12\"\n" +
-	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\x9f\x03\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\xb1\x03\n" +
 	"\bStanding\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -9150,7 +9259,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vnext_seated\x18\x0e \x01(\bR\n" +
 	"nextSeated\x12\x10\n" +
 	"\x03why\x18\x0f \x01(\tR\x03why\x12\x14\n" +
-	"\x05blame\x18\x10 \x01(\rR\x05blameB\b\n" +
+	"\x05blame\x18\x10 \x01(\rR\x05blame\x12\x10\n" +
+	"\x03key\x18\x11 \x01(\tR\x03keyB\b\n" +
 	"\x06_trend\"\xfd\x03\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
@@ -9173,7 +9283,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06motion\x18\x11 \x01(\fR\x06motion\x12\x12\n" +
 	"\x04fate\x18\x12 \x01(\tR\x04fate\x12\x16\n" +
 	"\x06reason\x18\x13 \x01(\tR\x06reason\x12\x1c\n" +
-	"\teffective\x18\x14 \x01(\x04R\teffective\"\xea\x05\n" +
+	"\teffective\x18\x14 \x01(\x04R\teffective\"\x97\x06\n" +
 	"\rTrustResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12!\n" +
@@ -9202,7 +9312,16 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\n" +
 	"next_break\x18\x15 \x01(\rR\tnextBreak\x12%\n" +
 	"\x0enext_stoppable\x18\x16 \x01(\bR\rnextStoppable\x12(\n" +
-	"\x06usages\x18\x17 \x03(\v2\x10.aweigh.v1.UsageR\x06usages\"w\n" +
+	"\x06usages\x18\x17 \x03(\v2\x10.aweigh.v1.UsageR\x06usages\x12+\n" +
+	"\x04void\x18\x18 \x03(\v2\x17.aweigh.v1.VoidApproverR\x04void\"\xa3\x01\n" +
+	"\fVoidApprover\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x16\n" +
+	"\x06motion\x18\x04 \x01(\fR\x06motion\x12\x16\n" +
+	"\x06height\x18\x05 \x01(\x04R\x06height\x12\x17\n" +
+	"\atime_ns\x18\x06 \x01(\x03R\x06timeNs\x12\x14\n" +
+	"\x05proof\x18\a \x01(\fR\x05proof\"w\n" +
 	"\x05Usage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04made\x18\x02 \x01(\x03R\x04made\x12\x14\n" +
@@ -9628,7 +9747,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 107)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 108)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -9684,63 +9803,64 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*Standing)(nil),             // 51: aweigh.v1.Standing
 	(*Proposal)(nil),             // 52: aweigh.v1.Proposal
 	(*TrustResponse)(nil),        // 53: aweigh.v1.TrustResponse
-	(*Usage)(nil),                // 54: aweigh.v1.Usage
-	(*ExplainRequest)(nil),       // 55: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 56: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 57: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 58: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 59: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 60: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 61: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 62: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 63: aweigh.v1.NameRequest
-	(*Place)(nil),                // 64: aweigh.v1.Place
-	(*NameResponse)(nil),         // 65: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 66: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 67: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 68: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 69: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 70: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 71: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 72: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 73: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 74: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 75: aweigh.v1.Motion
-	(*Voter)(nil),                // 76: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 77: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 78: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 79: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 80: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 81: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 82: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 83: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 84: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 85: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 86: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 87: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 88: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 89: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 90: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 91: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 92: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 93: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 94: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 95: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 96: aweigh.v1.Said
-	(*ActResponse)(nil),          // 97: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 98: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 99: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 100: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 101: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 102: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 103: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 104: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 105: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 106: aweigh.v1.User
-	(*Role)(nil),                 // 107: aweigh.v1.Role
-	(*Permission)(nil),           // 108: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 109: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 110: aweigh.v1.DisableUsersResponse
+	(*VoidApprover)(nil),         // 54: aweigh.v1.VoidApprover
+	(*Usage)(nil),                // 55: aweigh.v1.Usage
+	(*ExplainRequest)(nil),       // 56: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 57: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 58: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 59: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 60: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 61: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 62: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 63: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 64: aweigh.v1.NameRequest
+	(*Place)(nil),                // 65: aweigh.v1.Place
+	(*NameResponse)(nil),         // 66: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 67: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 68: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 69: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 70: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 71: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 72: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 73: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 74: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 75: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 76: aweigh.v1.Motion
+	(*Voter)(nil),                // 77: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 78: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 79: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 80: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 81: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 82: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 83: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 84: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 85: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 86: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 87: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 88: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 89: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 90: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 91: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 92: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 93: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 94: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 95: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 96: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 97: aweigh.v1.Said
+	(*ActResponse)(nil),          // 98: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 99: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 100: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 101: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 102: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 103: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 104: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 105: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 106: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 107: aweigh.v1.User
+	(*Role)(nil),                 // 108: aweigh.v1.Role
+	(*Permission)(nil),           // 109: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 110: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 111: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -9794,141 +9914,142 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	4,   // 48: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
 	51,  // 49: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
 	52,  // 50: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	54,  // 51: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
-	4,   // 52: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	56,  // 53: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 54: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	6,   // 55: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 56: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	52,  // 57: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	6,   // 58: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 59: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	64,  // 60: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	6,   // 61: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 62: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 63: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	5,   // 64: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	64,  // 65: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	67,  // 66: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 67: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	64,  // 68: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	27,  // 69: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 70: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	67,  // 71: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 72: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	75,  // 73: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	76,  // 74: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	78,  // 75: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	77,  // 76: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	5,   // 77: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	5,   // 78: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	4,   // 79: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	75,  // 80: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 81: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 82: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	75,  // 83: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 84: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	87,  // 85: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	86,  // 86: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	6,   // 87: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 88: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 89: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	94,  // 90: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	6,   // 91: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 92: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	68,  // 93: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	96,  // 94: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 95: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	106, // 96: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	107, // 97: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 98: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	108, // 99: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	108, // 100: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	6,   // 101: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 102: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	7,   // 103: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 104: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 105: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 106: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 107: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 108: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 109: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	63,  // 110: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	66,  // 111: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	69,  // 112: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	71,  // 113: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	95,  // 114: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	98,  // 115: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	100, // 116: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	26,  // 117: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	32,  // 118: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	29,  // 119: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	34,  // 120: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	37,  // 121: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	44,  // 122: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	46,  // 123: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	48,  // 124: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	50,  // 125: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	55,  // 126: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	58,  // 127: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	60,  // 128: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	62,  // 129: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	73,  // 130: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	79,  // 131: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	79,  // 132: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	79,  // 133: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	82,  // 134: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	84,  // 135: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	88,  // 136: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	90,  // 137: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	92,  // 138: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	102, // 139: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	109, // 140: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	104, // 141: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	8,   // 142: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 143: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 144: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 145: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 146: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 147: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 148: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	65,  // 149: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	68,  // 150: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	70,  // 151: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	72,  // 152: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	97,  // 153: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	99,  // 154: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	101, // 155: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	28,  // 156: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	33,  // 157: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	30,  // 158: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	35,  // 159: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	40,  // 160: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	45,  // 161: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	47,  // 162: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	49,  // 163: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	53,  // 164: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	57,  // 165: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	59,  // 166: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	61,  // 167: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	61,  // 168: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	74,  // 169: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	80,  // 170: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	80,  // 171: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	81,  // 172: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	83,  // 173: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	85,  // 174: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	89,  // 175: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	91,  // 176: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	93,  // 177: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	103, // 178: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	110, // 179: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	105, // 180: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	142, // [142:181] is the sub-list for method output_type
-	103, // [103:142] is the sub-list for method input_type
-	103, // [103:103] is the sub-list for extension type_name
-	103, // [103:103] is the sub-list for extension extendee
-	0,   // [0:103] is the sub-list for field type_name
+	55,  // 51: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
+	54,  // 52: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
+	4,   // 53: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	57,  // 54: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 55: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	6,   // 56: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 57: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	52,  // 58: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	6,   // 59: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 60: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	65,  // 61: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	6,   // 62: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 63: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 64: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	5,   // 65: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	65,  // 66: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	68,  // 67: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 68: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	65,  // 69: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	27,  // 70: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 71: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	68,  // 72: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 73: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	76,  // 74: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	77,  // 75: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	79,  // 76: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	78,  // 77: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	5,   // 78: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	5,   // 79: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	4,   // 80: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	76,  // 81: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 82: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 83: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	76,  // 84: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 85: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	88,  // 86: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	87,  // 87: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	6,   // 88: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 89: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 90: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	95,  // 91: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	6,   // 92: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 93: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	69,  // 94: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	97,  // 95: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 96: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	107, // 97: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	108, // 98: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 99: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	109, // 100: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	109, // 101: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	6,   // 102: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 103: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	7,   // 104: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 105: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 106: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 107: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 108: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 109: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 110: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	64,  // 111: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	67,  // 112: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	70,  // 113: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	72,  // 114: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	96,  // 115: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	99,  // 116: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	101, // 117: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	26,  // 118: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	32,  // 119: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	29,  // 120: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	34,  // 121: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	37,  // 122: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	44,  // 123: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	46,  // 124: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	48,  // 125: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	50,  // 126: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	56,  // 127: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	59,  // 128: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	61,  // 129: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	63,  // 130: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	74,  // 131: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	80,  // 132: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	80,  // 133: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	80,  // 134: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	83,  // 135: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	85,  // 136: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	89,  // 137: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	91,  // 138: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	93,  // 139: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	103, // 140: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	110, // 141: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	105, // 142: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	8,   // 143: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 144: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 145: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 146: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 147: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 148: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 149: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	66,  // 150: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	69,  // 151: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	71,  // 152: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	73,  // 153: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	98,  // 154: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	100, // 155: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	102, // 156: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	28,  // 157: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	33,  // 158: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	30,  // 159: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	35,  // 160: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	40,  // 161: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	45,  // 162: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	47,  // 163: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	49,  // 164: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	53,  // 165: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	58,  // 166: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	60,  // 167: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	62,  // 168: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	62,  // 169: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	75,  // 170: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	81,  // 171: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	81,  // 172: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	82,  // 173: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	84,  // 174: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	86,  // 175: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	90,  // 176: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	92,  // 177: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	94,  // 178: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	104, // 179: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	111, // 180: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	106, // 181: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	143, // [143:182] is the sub-list for method output_type
+	104, // [104:143] is the sub-list for method input_type
+	104, // [104:104] is the sub-list for extension type_name
+	104, // [104:104] is the sub-list for extension extendee
+	0,   // [0:104] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -9955,7 +10076,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   107,
+			NumMessages:   108,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
