@@ -308,6 +308,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	m.write(kv.Set(KeyHeight(c.id, h.Height), canon.Encode(k.stub())))
 	m.archive(c.state, k)
 	c.reader, c.state, c.head = k.over, k.state, h
+	m.finality = quorum.Certificate{} // it was that of the block before
 	m.finalAt, m.cycle = m.now, max(0, min(m.now.Sub(h.Time), gatherFew))
 	m.answerAll(k)
 	m.pool.outcomes.apply(k.block, k.result.Outcomes, m.now)
