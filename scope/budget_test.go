@@ -148,7 +148,7 @@ func TestWhatExceededStaysUndone(t *testing.T) {
 // order, and whatever the others of the block cost. With a shared budget, the first ones
 // made the others fail, on record.
 func TestNoMutationUsesUpWhatOthersNeed(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	w := newWorld(t)
 	w.skip = true
 	for i := range 100 {

@@ -215,7 +215,7 @@ func TestMotionProofHasTheContentBefore(t *testing.T) {
 
 // TestMotionProofBearsNoChange flips bits in every byte.
 func TestMotionProofBearsNoChange(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	c, id := contested(t)
 	c.add(nil)
 	raw := c.proveMotion(t, id).Encode()
@@ -385,7 +385,7 @@ func twoCarried(t *testing.T) (c *chronicle, raw []byte, other votes.MotionID) {
 
 // TestCarriedProofBearsNoChange flips bits in every byte.
 func TestCarriedProofBearsNoChange(t *testing.T) {
-	testshort.Skip(t)
+	testshort.SkipUnlessLong(t)
 	c, raw, _ := twoCarried(t)
 	for i := range raw {
 		bent := bytes.Clone(raw)

@@ -13,12 +13,14 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // TestObserverFollows: a node that is no anchor joins with an invite, gets
 // all that was written, follows, reads, and passes writes on once the policy lists it.
 func TestObserverFollows(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	const writes = 3000
 	n := newNetwork(t, 4, false)

@@ -13,6 +13,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // within is a context for one request.
@@ -29,6 +30,7 @@ func putOf(key, value string) *aweighv1.PutRequest {
 // TestNoQuorumSaysSo: with half of the weight gone nothing is promised, callers
 // hear why and what to do, and what they did do happens once.
 func TestNoQuorumSaysSo(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()

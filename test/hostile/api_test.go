@@ -57,8 +57,8 @@ func (x *net4) answers(t testing.TB) {
 // TestBadRequestsAreRefused: each is answered with an error that says so, and
 // never with one of the server's own.
 func TestBadRequestsAreRefused(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
-	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	c := x.api(0)
 	nested := func(depth int) []byte {
@@ -163,8 +163,8 @@ func (c Client) idle(t *testing.T, n int, beginning string) []net.Conn {
 // TestIdleConnectionsKeepNoClientOut: more connections than the server keeps, which
 // say nothing, half of a header, or half of a body.
 func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
-	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	before := inUse()
 	for name, beginning := range map[string]string{
@@ -219,7 +219,6 @@ func watching(t testing.TB, method string, m proto.Message) (request string, env
 // those that are never read hold up nobody, and requests are answered beside them.
 func TestWatchFloodIsBounded(t *testing.T) {
 	testshort.SkipUnlessLong(t)
-	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	watches := map[string]proto.Message{
 		"Watch":       &aweighv1.WatchRequest{Key: []byte("/"), RangeEnd: []byte("0"), StartRevision: 1, Progress: true},
@@ -273,7 +272,6 @@ func TestWatchFloodIsBounded(t *testing.T) {
 // many at once.
 func TestHugeRangesHoldNothingUp(t *testing.T) {
 	testshort.SkipUnlessLong(t)
-	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	for range 50 {
 		x.commits(t)

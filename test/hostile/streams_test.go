@@ -133,7 +133,6 @@ func TestStreamFloodIsCut(t *testing.T) {
 // keep their connections.
 func TestConnectionFlood(t *testing.T) {
 	testshort.SkipUnlessLong(t)
-	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	var flood sync.WaitGroup
 	for range 4 {
