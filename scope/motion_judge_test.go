@@ -144,7 +144,8 @@ func TestP50LightVetoesJudgeNoAnchor(t *testing.T) {
 	}
 }
 
-// TestP50WaitingIsNoSilence: a motion that had its approvals in time, and waits for its turn, blames no anchor as silent.
+// TestP50WaitingIsNoSilence: a motion that had its approvals in time, and waits for its turn, blames no anchor as
+// silent.
 func TestP50WaitingIsNoSilence(t *testing.T) {
 	w := newCouncil(t, func(p *Policy) { p.Limits.BlockCost, p.EpochBlocks = leastBlockCost, 400 })
 	for i := range 7 {
