@@ -55,7 +55,9 @@ func (a *Approval) checkVerbs() error {
 func (p *Policy) verbsOf(a *Approval) error {
 	for _, verb := range a.Verbs {
 		switch r, ok := p.Actions.Find(verb); {
-		case !ok && verb != writeVerb:
+		case verb == writeVerb:
+			return fmt.Errorf("the verb %q stands for every way to put a key; an approval without verbs is that", verb)
+		case !ok:
 			return fmt.Errorf("the policy has no rule about the verb %q; give it one first (aweigh policy action set %s --class write)", verb, verb)
 		case ok && r.Class != action.Write:
 			return fmt.Errorf("the verb %q is of class %s, and only verbs of class %s can wait for approval", verb, r.Class, action.Write)
@@ -77,6 +79,14 @@ func (m *Mutation) asksBy() string {
 		return ""
 	}
 	return a.Verb
+}
+
+// asksBy is that of the Mutation, which is decoded.
+func (m *CheckedMutation) asksBy() string {
+	if m.Action == nil {
+		return ""
+	}
+	return m.Action.Verb
 }
 
 // CoversVerb is the approval that an action with a verb needs which puts a key; nil if it needs none.

@@ -75,7 +75,7 @@ func TestApprovalsOfVerbsAreChecked(t *testing.T) {
 		change func(*Policy)
 		why    string
 	}{
-		"write":            {func(p *Policy) { p.Approvals[0].Verbs = []string{"write"} }, ""},
+		"write":            {func(p *Policy) { p.Approvals[0].Verbs = []string{"write"} }, "an approval without verbs"},
 		"an unknown verb":  {func(p *Policy) { p.Approvals[0].Verbs = []string{"refund"} }, `no rule about the verb "refund"`},
 		"a claim":          {func(p *Policy) { p.Actions[1].Class = action.Claim }, "is of class claim"},
 		"no verb":          {func(p *Policy) { p.Approvals[0].Verbs = []string{"Pay it"} }, "lower-case word"},

@@ -154,7 +154,7 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 	end.Height, end.Time = h.Height, h.Time
 	x.enter(lineage.Entry{Class: lineage.Closed, Reason: end.String(), Prior: mo.Hash()})
 
-	if err := x.weigh(mo, end.Fate); err != nil {
+	if err := x.weigh(rec, end.Fate); err != nil {
 		return err
 	}
 	k := x.linePlace(rec)

@@ -17,7 +17,7 @@ type opinion uint8
 const (
 	with    opinion = iota // its ballot is one for the outcome
 	against                // one against it
-	silent                 // it has none that counts, past the time for an answer
+	silent                 // it has none in the time for an answer, and none that counts
 )
 
 // judged counts the opinions about one anchor in an epoch.
@@ -93,7 +93,8 @@ func (t *tally) readJudged(b []byte) (ok bool) {
 
 // weigh judges the voters of a motion that ended by their votes, if it was
 // contested (P50).
-func (x *execution) weigh(mo *Motion, fate Fate) error {
+func (x *execution) weigh(rec *motionRecord, fate Fate) error {
+	mo := &rec.Motion
 	if fate != Carried && fate != Rejected {
 		return nil
 	}
@@ -111,22 +112,17 @@ func (x *execution) weigh(mo *Motion, fate Fate) error {
 	}
 	all, void := single(all)
 	casts := make([]trust.Cast, len(all))
-	var sides [2]uint64 // weight with the outcome, and against it
 	for i := range all {
 		w, _ := e.Of(all[i].voter)
 		casts[i] = trust.Cast{Height: uint64(all[i].height), Weight: w, With: all[i].is == won}
-		if casts[i].With {
-			sides[0] += w
-		} else {
-			sides[1] += w
-		}
 	}
 	p := &x.policy.Trust
-	if !p.Contested(sides[0], sides[1], e.Total()) {
+	if !p.Contested(mo.sides(all, won)) {
 		return nil
 	}
 	counted := trust.Counted(needed, casts)
-	late := x.block.Header.Time >= mo.Opened.Add(answerTime(mo.Approval.Window, p.Answer))
+	answer := mo.Opened.Add(answerTime(mo.Approval.Window, p.Answer))
+	late := rec.Due == 0 && x.block.Header.Time >= answer // what waits for its turn was decided before
 	for i := range mo.Voters {
 		id := mo.Voters[i].Key.ID()
 		if !mo.Voters[i].Anchor || slices.Contains(void, id) {
@@ -138,11 +134,31 @@ func (x *execution) weigh(mo *Motion, fate Fate) error {
 			x.findings = append(x.findings, finding{id, with})
 		case at >= 0 && counted[at]:
 			x.findings = append(x.findings, finding{id, against})
-		case late:
+		case late && (at < 0 || all[at].time >= answer):
 			x.findings = append(x.findings, finding{id, silent})
 		}
 	}
 	return nil
+}
+
+// sides returns the weights of the anchors that chose the outcome, of those that chose the other one, and of all.
+// Approvers weigh nothing here: they are not judged, and one that is required ends a motion by itself.
+func (m *Motion) sides(all []choice, won votes.Choice) (with, against, total uint64) {
+	for i := range m.Voters {
+		v := &m.Voters[i]
+		if !v.Anchor {
+			continue
+		}
+		total += v.Weight
+		switch at := slices.IndexFunc(all, func(c choice) bool { return c.voter == v.Key.ID() }); {
+		case at < 0:
+		case all[at].is == won:
+			with += v.Weight
+		default:
+			against += v.Weight
+		}
+	}
+	return with, against, total
 }
 
 // answerTime is a part of a motion's window, rounded down.
@@ -156,6 +172,7 @@ type choice struct {
 	voter  aweigh.Hash
 	is     votes.Choice
 	height aweigh.Height
+	time   aweigh.Instant
 	entry  int64
 }
 
@@ -172,7 +189,7 @@ func (x *execution) choices(id votes.MotionID) (all []choice, err error) {
 			return nil, err
 		}
 		b := v.Ballot()
-		all = append(all, choice{b.Voter, b.Choice, r.Height, r.Entry})
+		all = append(all, choice{b.Voter, b.Choice, r.Height, r.Time, r.Entry})
 	}
 	return all, err
 }

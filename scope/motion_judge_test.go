@@ -64,6 +64,7 @@ func TestP50MotionsJudgeTheirVoters(t *testing.T) {
 	}{
 		{"carried", []any{"abCD", "EF", "GHI"}, "carried", "a010 b010 c100 d100 e100 f100"},
 		{"carried after long", []any{"abCD", "EF", later, "GHI"}, "carried", "a010 b010 c100 d100 e100 f100 g001 h001 i001 j001"},
+		{"in time after the outcome was clear", []any{"abCDEF", "G", later, "HI"}, "carried", "a010 b010 c100 d100 e100 f100 h001 i001 j001"},
 		{"carried at once", []any{"aCDEFGHI"}, "carried", "a010 c100 d100 e100 f100 g100 h100 i100"},
 		{"a tenth is against, late", []any{"CDEFGH", "aI"}, "carried", "c100 d100 e100 f100 g100 h100"},
 		{"all agree", []any{"ABCDEFG"}, "carried", ""},
@@ -102,6 +103,85 @@ func TestP50MotionsJudgeTheirVoters(t *testing.T) {
 				t.Errorf("found %q, want %q", got, c.found)
 			}
 		})
+	}
+}
+
+// TestP50LightVetoesJudgeNoAnchor: where a third or less of the anchors' weight rejects, or a required approver, a
+// motion ends before the others vote, and its outcome tells nothing of anchors.
+func TestP50LightVetoesJudgeNoAnchor(t *testing.T) {
+	alice := testKey(t, 60)
+	veto := func(num, den uint32, approvers ...Approver) func(*Policy) {
+		return func(p *Policy) {
+			p.Approvals[0].Num, p.Approvals[0].Den, p.Approvals[0].Approvers = num, den, approvers
+		}
+	}
+	for name, x := range map[string]struct {
+		policy func(*Policy)
+		says   []string
+		found  string
+	}{
+		"three of ten":         {veto(3, 4), []string{"DE", "abc"}, ""},
+		"four of ten":          {veto(2, 3), []string{"DE", "abcf"}, "a100 b100 c100 d010 e010 f100"},
+		"a required approver":  {veto(2, 3, Approver{Name: "alice", Key: alice.Public(), Share: 500_000, Required: true}), []string{"DEa", "-"}, ""},
+		"with a few anchors":   {veto(2, 3, Approver{Name: "alice", Key: alice.Public(), Share: 500_000, Required: true}), []string{"DEabc", "-"}, ""},
+		"of some weight alone": {veto(2, 3, Approver{Name: "alice", Key: alice.Public(), Share: 500_000}), []string{"DEa", "-"}, ""},
+	} {
+		w := newCouncil(t, x.policy)
+		id := w.propose(w.put("/secrets/a", "1"))
+		for _, who := range x.says {
+			if who == "-" {
+				w.cast([]votes.MotionBallot{w.ballot(alice, id, votes.Reject)})
+			} else {
+				w.say(id, who)
+			}
+		}
+		if got := w.fate(id); got != "rejected" {
+			t.Errorf("%s: it is %s", name, got)
+		}
+		if got := w.opinions(); got != x.found {
+			t.Errorf("%s: found %q, want %q", name, got, x.found)
+		}
+	}
+}
+
+// TestP50WaitingIsNoSilence: a motion that had its approvals in time, and waits for its turn, blames no anchor as
+// silent.
+func TestP50WaitingIsNoSilence(t *testing.T) {
+	w := newCouncil(t, func(p *Policy) { p.Limits.BlockCost, p.EpochBlocks = leastBlockCost, 400 })
+	for i := range 7 {
+		var ops []Op
+		for k := range 100 {
+			ops = append(ops, put(fmt.Sprintf("/k/%d/%02d", i, k), "v"))
+		}
+		w.run(w.reserving(0, w.ops(ops...)))
+	}
+	var ids []votes.MotionID
+	for i := range 3 {
+		ops := []Op{put(fmt.Sprint("/secrets/", i), "v")}
+		for range 100 { // 70,000 units, of 100,000 that a block may spend
+			ops = append(ops, get("/k/", "/k0"))
+		}
+		b := w.reserving(leastBlockCost-mutationUnit-opUnits*int64(len(ops)), w.ops(ops...))
+		ids = append(ids, w.run(b).Outcomes[0].Mutation)
+	}
+	slices.SortFunc(ids, func(a, b votes.MotionID) int { return slices.Compare(a[:], b[:]) })
+	var ballots []votes.MotionBallot
+	for _, id := range ids {
+		all := w.approve(id, 9)
+		all[8] = w.ballot(w.keys[8], id, votes.Reject)
+		ballots = append(ballots, all...)
+	}
+	w.now = w.now.Add(time.Second)
+	w.execute(w.carrying(ballots))
+	if d := w.state.Head().Docket; d.Due == 0 {
+		t.Fatalf("no motion waits: %+v", d)
+	}
+	for w.state.Head().Docket.Due > 0 {
+		w.now = w.now.Add(10 * time.Minute)
+		w.execute(w.carrying(nil))
+	}
+	if got := w.opinions(); strings.Contains(got, "j") || !strings.Contains(got, "i030") {
+		t.Errorf("found %q", got)
 	}
 }
 

@@ -31,9 +31,9 @@ type Voided struct {
 	Proof  aweigh.Hash // of the two ballots
 }
 
-// ErrVoid refuses a mutation whose approval takes the ballot of an approver that is void.
-var ErrVoid = errors.New("scope: it takes the approval of an approver that signed both ways, and whose ballots are void; " +
-	"readmit that approver (aweigh anchor readmit), or set a policy that does not require it")
+// ErrVoid refuses a mutation that cannot be carried without an approver that is void.
+var ErrVoid = errors.New("scope: it takes the approval or the weight of an approver that signed both ways, and whose ballots are void; " +
+	"readmit that approver (aweigh anchor readmit), or set a policy without it, unless policies take its approval as well")
 
 // void is the place of the record of an approver that is void.
 func (s *space) void(key aweigh.Hash) []byte { return s.at(atVoid, key[:]...) }
@@ -164,6 +164,9 @@ func (a *Approval) electors(r Roster, askers, void []aweigh.Hash, readmits bool)
 		return nil, rule, fmt.Errorf("scope: no voter could approve it: %w", err)
 	}
 	if rule = a.rule(e.Total(), lost); rule.Num >= e.Total() || !e.Carriable(rule) {
+		if lost > 0 {
+			return nil, rule, ErrVoid
+		}
 		return nil, rule, errors.New("scope: the policy asks for more approval than all voters together can give")
 	}
 	return voters, rule, nil

@@ -50,11 +50,15 @@ func (x *opinions) ended(p *poll, policy *trust.Params, h *scope.Header) {
 		return
 	}
 	scaled := func(n *big.Int, by uint64) *big.Int { return new(big.Int).Mul(n, new(big.Int).SetUint64(by)) }
-	with, against := p.votedFor(won), p.votedFor(won.Other())
-	if with.Cmp(against) <= 0 || scaled(against, uint64(policy.Contest.Den)).Cmp(scaled(p.total, uint64(policy.Contest.Num))) < 0 || against.Sign() == 0 {
+	isAnchor := func(id aweigh.Hash) bool { return p.voters[id].anchor }
+	with := p.weightOf(func(id aweigh.Hash) bool { return isAnchor(id) && p.said[id] == 1<<won })
+	against := p.weightOf(func(id aweigh.Hash) bool { return isAnchor(id) && p.said[id] == 1<<won.Other() })
+	total := p.weightOf(isAnchor)
+	if with.Cmp(against) <= 0 || scaled(with, 3).Cmp(total) <= 0 || against.Sign() == 0 ||
+		scaled(against, uint64(policy.Contest.Den)).Cmp(scaled(total, uint64(policy.Contest.Num))) < 0 {
 		return
 	}
-	answer := h.Time.Sub(p.time) >= time.Duration(new(big.Int).Div(
+	answer := time.Duration(new(big.Int).Div(
 		scaled(big.NewInt(int64(p.deadline.Sub(p.time))), uint64(policy.Answer.Num)), big.NewInt(int64(policy.Answer.Den))).Int64())
 	for id, s := range p.voters { // order-free: each counts for itself
 		n := x.of(h.Epoch, id)
@@ -66,7 +70,7 @@ func (x *opinions) ended(p *poll, policy *trust.Params, h *scope.Header) {
 			} else {
 				n.against++
 			}
-		case answer:
+		case h.Time.Sub(p.time) >= answer && (said == 0 || p.when[id].Sub(p.time) >= answer):
 			n.silent++
 		}
 	}
@@ -74,12 +78,7 @@ func (x *opinions) ended(p *poll, policy *trust.Params, h *scope.Header) {
 
 // clearBefore reports whether blocks before a height held half of what the outcome takes.
 func (p *poll) clearBefore(at aweigh.Height, won votes.Choice) bool {
-	sum := new(big.Int)
-	for id, said := range p.said { // order-free: a sum
-		if said == 1<<won && p.at[id] < at {
-			sum.Add(sum, p.voters[id].weight)
-		}
-	}
+	sum := p.weightOf(func(id aweigh.Hash) bool { return p.said[id] == 1<<won && p.at[id] < at })
 	return sum.Lsh(sum, 1).Cmp(p.takes(won)) >= 0
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"math/big"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -64,17 +65,22 @@ func (x *parrot) tick(l *liar) {
 
 // votedFor is the weight of the voters that made one choice, and not the other.
 func (p *poll) votedFor(c votes.Choice) *big.Int {
+	return p.weightOf(func(id aweigh.Hash) bool { return p.said[id] == 1<<c })
+}
+
+// weightOf is the weight of some voters.
+func (p *poll) weightOf(some func(aweigh.Hash) bool) *big.Int {
 	sum := new(big.Int)
-	for id, said := range p.said { // order-free: a sum
-		if said == 1<<c {
-			sum.Add(sum, p.voters[id].weight)
+	for id, s := range p.voters { // order-free: a sum
+		if some(id) {
+			sum.Add(sum, s.weight)
 		}
 	}
 	return sum
 }
 
 // takes is the weight that one choice takes to end the motion: for approvals the share of all, rounded up;
-// for rejections one more than what would leave enough.
+// for rejections one more than what would leave enough, without the approvers that are void.
 func (p *poll) takes(c votes.Choice) *big.Int {
 	need := new(big.Int).Mul(p.total, p.num)
 	need.Add(need, new(big.Int).Sub(p.den, big.NewInt(1))).Div(need, p.den)
@@ -84,5 +90,6 @@ func (p *poll) takes(c votes.Choice) *big.Int {
 	if c == votes.Approve {
 		return need
 	}
-	return need.Sub(new(big.Int).Add(p.total, big.NewInt(1)), need)
+	voters := p.weightOf(func(aweigh.Hash) bool { return true })
+	return need.Sub(voters.Add(voters, big.NewInt(1)), need)
 }

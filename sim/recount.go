@@ -42,8 +42,9 @@ type poll struct {
 	anchors  int                   // that must approve
 	said     map[aweigh.Hash]uint8 // bits of choices, in time
 	late     map[aweigh.Hash]uint8
-	at       map[aweigh.Hash]aweigh.Height // of the block that has a ballot in time
-	fate     scope.Fate                    // 0: open
+	at       map[aweigh.Hash]aweigh.Height  // of the block that has a ballot in time
+	when     map[aweigh.Hash]aweigh.Instant // likewise
+	fate     scope.Fate                     // 0: open
 	closed   aweigh.Height
 	decided  *bool // the honest ballots alone close it
 }
@@ -143,7 +144,7 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 		found: make(map[string]int), voters: make(map[aweigh.Hash]seat), total: new(big.Int),
 		num: big.NewInt(int64(a.Num)), den: big.NewInt(int64(a.Den)), anchors: int(a.Anchors),
 		said: make(map[aweigh.Hash]uint8), late: make(map[aweigh.Hash]uint8),
-		at: make(map[aweigh.Hash]aweigh.Height),
+		at: make(map[aweigh.Hash]aweigh.Height), when: make(map[aweigh.Hash]aweigh.Instant),
 	}
 	if a.StepUp {
 		p.seconds(a)
@@ -213,7 +214,7 @@ func (x *watch) voted(p *poll, on []votes.MotionBallot, h *scope.Header) {
 			x.reach("late ballot")
 			continue
 		}
-		p.at[v.Voter] = at
+		p.at[v.Voter], p.when[v.Voter] = at, h.Time
 		if p.said[v.Voter] |= 1 << v.Choice; p.said[v.Voter] == both {
 			x.reach("two choices")
 		}

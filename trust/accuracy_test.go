@@ -36,6 +36,7 @@ type plan struct {
 	// follow makes members wait until the outcome is clear, and take the leading side.
 	follow float64 // share of the needed weight from which on it leads; 0: members do not follow
 	quick  bool    // all motions end before the time for an answer; otherwise half of them do
+	heavy  bool    // three quarters of the weight carry a motion, so that just over one quarter rejects it
 }
 
 const (
@@ -105,6 +106,9 @@ func (c *council) motion(easy bool) {
 	})
 	total := c.weights.Total()
 	carries := quorum.DefaultRules(quorum.BFT).Finalize.Threshold(total)
+	if c.plan.heavy {
+		carries = quorum.Rule{Num: 3, Den: 4}.Threshold(total)
+	}
 	rejects := total - carries + 1
 	var casts []trust.Cast
 	var who []int
@@ -293,6 +297,7 @@ var plans = []plan{
 	{name: "copying", follow: 0.3},
 	{name: "splitting", when: 0.5, vote: func(_ *council, i int, _, _ bool) bool { return i%2 == 0 }},
 	{name: "baiting", when: 0, vote: func(_ *council, _ int, good, _ bool) bool { return false }},
+	{name: "veto at 3/4", when: 0.35, heavy: true, vote: func(_ *council, _ int, _, _ bool) bool { return false }},
 	{name: "contrary", when: 0.5, vote: func(_ *council, _ int, good, _ bool) bool { return !good }},
 	{name: "knowing", when: 0, vote: func(_ *council, _ int, good, _ bool) bool { return good }},
 }
@@ -314,6 +319,9 @@ func TestNoCoalitionGainsAThirdByJudgement(t *testing.T) {
 				last += c.share() / float64(n)
 			}
 			t.Logf("| %s | %d | %.1f %% | %.1f %% | %.1f %% |", by.name, n, 100*first, 100*most, 100*last)
+			if by.heavy && most > first {
+				t.Errorf("%.2f %% of the weight, from %.2f %%", 100*most, 100*first)
+			}
 			if 3*most >= 1 {
 				t.Errorf("%.2f %% of the weight", 100*most)
 			}

@@ -13,8 +13,9 @@ import (
 // A motion judges its voters if it ended by their votes and was contested, see
 // Params.Contested. A ballot counts if it was recorded before the outcome was clear,
 // see Counted: with the outcome, or against it. A voter without such a ballot counts
-// as silent if the motion was open for Params.Answer of its window. Every division
-// rounds down, and all products stay below 2^64:
+// as silent if the motion was open for Params.Answer of its window, and it had no
+// ballot recorded in that time. Every division rounds down, and all products stay
+// below 2^64:
 //
 //	motions = With + Against + Silent
 //	span    = max(motions, Judged)
@@ -63,13 +64,14 @@ func (p Params) Claim(s Standing) uint64 {
 	return w - w*uint64(s.Blame)/(uint64(p.Blame)*uint64(MaxScore))
 }
 
-// Contested reports whether a motion judges its voters, by the weights of those that
-// voted with its outcome and against it, of a total. The losing side must hold
-// Params.Contest of the total, or agreement on easy motions would earn something. The
-// winning side must be the heavier one, or a third could make all others err by
-// rejecting what they approve.
+// Contested reports whether a motion judges its voters, by the weights of the anchors
+// that voted with its outcome and against it, of a total of all anchors. The losing
+// side must hold Params.Contest of the total, or agreement on easy motions would earn
+// something. The winning side must be the heavier one, or a third could make all
+// others err by rejecting what they approve; and it must hold more than a third, or
+// less could do so where less rejects, by ending a motion before the others vote.
 func (p Params) Contested(with, against, total uint64) bool {
-	return with > against && against > 0 && against*uint64(p.Contest.Den) >= total*uint64(p.Contest.Num)
+	return with > against && with > total/3 && against > 0 && against*uint64(p.Contest.Den) >= total*uint64(p.Contest.Num)
 }
 
 // Cast is a ballot on a motion that has ended: the height of the block that recorded

@@ -179,6 +179,9 @@ func TestContestedHasWeightOnBothSides(t *testing.T) {
 		{34, 33, 100, true},  //
 		{34, 34, 100, false}, // rejected by a third, and as many approve
 		{34, 60, 100, false}, //
+		{33, 20, 100, false}, // rejected by less than a third
+		{33, 20, 99, false},  // or by a third
+		{33, 20, 98, true},   //
 		{0, 0, 0, false},
 	} {
 		if got := p.Contested(c.with, c.against, c.total); got != c.want {

@@ -31,7 +31,7 @@ type Params struct {
 	Against uint32 // one of ballots against them adds 1/Against of what is missing to full blame
 	Silent  uint32 // one of silence adds 1/Silent of what is missing to half of full blame
 	Judged  uint32 // contested motions that make a whole epoch; fewer move blame in proportion, more move it no more
-	Contest Ratio  // of the voters' weight, which the losing side of a contested motion holds at least; at most 1/2
+	Contest Ratio  // of the anchors' weight, which the losing side of a contested motion holds at least; at most 1/2
 	Answer  Ratio  // of a motion's window, after which silence counts
 
 	Share     Ratio // most of the total that one anchor holds, below 1/3; {0, 0} is by size, see ShareOf

@@ -45,7 +45,7 @@ func (a *app) anchorAttest() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		next := "next: at other anchors:  aweigh anchor attest " + show.Word(args[0])
+		next := "next: at other anchors:  aweigh anchor attest "
 		if !scored {
 			x, err := s.proposalNamed(r, args[0], "attest")
 			if err != nil {
@@ -55,7 +55,7 @@ func (a *app) anchorAttest() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.govern(ctx, r, d, once, next)
+			return s.govern(ctx, r, d, once, next+d.ID().Short())
 		}
 		who, err := anchorNamed(r, args[0])
 		if err != nil {
@@ -68,7 +68,7 @@ func (a *app) anchorAttest() *cobra.Command {
 		if err := d.Check(); err != nil {
 			return fmt.Errorf("%w: --reason: %w", errUsage, err)
 		}
-		return s.govern(ctx, r, d, once, next)
+		return s.govern(ctx, r, d, once, next+d.ID().Short())
 	})
 }
 
@@ -78,7 +78,10 @@ func (a *app) anchorReadmit() *cobra.Command {
 		Long: "Proposes, or approves if it is proposed already, that the bar of an anchor that was proven to\n" +
 			"lie is lifted. It has a seat from the next epoch on, starts with the score of a new anchor, and\n" +
 			"weighs after its probation. It keeps its key, so make sure first that only one\n" +
-			"process uses that key. No sponsor answers for it.\n\n" +
+			"process uses that key. Its sponsor answers until 64 epochs (trust.surety_epochs) after its\n" +
+			"admission, which a readmission is not; for a lie after that, no sponsor loses anything.\n\n" +
+			"If another anchor proposed a readmission under the same name with another key or peer, the\n" +
+			"command refuses it: give the ID of the decision to approve that one.\n\n" +
 			"An approver of the policy that approved and rejected one motion is void: it is no voter on\n" +
 			"motions that open later. Its name or its key's ID in place of NAME makes it a voter\n" +
 			"again. \"aweigh anchor ls\" lists such approvers. " + anchorHelp,
@@ -92,20 +95,73 @@ func (a *app) anchorReadmit() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		next := "next: at other anchors:  aweigh anchor readmit " + show.Word(args[0])
-		if x, err := s.proposalNamed(r, args[0], "readmit"); err == nil {
-			d, err := decisionOf(x)
-			if err != nil {
-				return err
-			}
-			return s.govern(ctx, r, d, once, next)
-		}
-		d, err := s.readmission(r, args[0])
+		d, err := s.readmits(r, args[0])
 		if err != nil {
 			return err
 		}
-		return s.govern(ctx, r, d, once, next)
+		return s.govern(ctx, r, d, once, "next: at other anchors:  aweigh anchor readmit "+d.ID().Short())
 	})
+}
+
+// readmits is the decision that NAME stands for: the open one with that ID, or the readmission of the anchor or the
+// approver that this network knows by the name. If another one is open under the same name, its proposer may have put
+// another key or peer into it, so only its ID names it.
+func (s *session) readmits(r *aweighv1.TrustResponse, name string) (d scope.Decision, err error) {
+	known := slices.ContainsFunc(r.Anchors, func(a *aweighv1.Standing) bool { return a.Name == name })
+	var byID, alike []*aweighv1.Proposal
+	starts := func(id []byte) bool {
+		return !known && len(name) >= 4 && strings.HasPrefix(hex.EncodeToString(id), strings.ToLower(name))
+	}
+	for _, x := range r.Proposals {
+		switch {
+		case x.Kind != "readmit":
+		case starts(x.Id) || starts(x.Motion):
+			byID = append(byID, x)
+		case x.Name == name:
+			alike = append(alike, x)
+		}
+	}
+	switch {
+	case len(byID) == 1:
+		return decisionOf(byID[0])
+	case len(byID) > 1:
+		return d, fmt.Errorf("%w: %d open decisions fit %q; give more of the ID of one", errUsage, len(byID), name)
+	}
+	if d, err = s.readmission(r, name); err != nil && len(alike) == 0 {
+		return d, err
+	}
+	var others []string
+	for _, x := range alike {
+		if err == nil && bytes.Equal(x.Id, idOf(&d)) {
+			return d, nil
+		}
+		o, err := decisionOf(x)
+		if err != nil {
+			return d, err
+		}
+		others = append(others, fmt.Sprintf("%x: %s", x.Id, saysReadmit(&o)))
+	}
+	switch {
+	case len(others) == 0:
+		return d, nil
+	case err != nil:
+		return d, fmt.Errorf("%w; open under that name is %s; to approve it, give its ID", err, strings.Join(others, "; "))
+	}
+	return d, fmt.Errorf("%w: under the name %s another readmission is open than that of the anchor or approver of this network (%s): %s; "+
+		"to approve that one, give its ID; otherwise reject it (aweigh ballot reject)", errState, show.Line(name), saysReadmit(&d), strings.Join(others, "; "))
+}
+
+func idOf(d *scope.Decision) []byte {
+	id := d.ID()
+	return id[:]
+}
+
+// saysReadmit is all that a decision to readmit says.
+func saysReadmit(d *scope.Decision) string {
+	if d.Anchor == nil {
+		return fmt.Sprintf("of the approver %x", d.Subject)
+	}
+	return fmt.Sprintf("of %s with the key %s and the peer %s", show.Line(d.Anchor.Name), d.Anchor.Key, show.Line(d.Anchor.Peer))
 }
 
 // voidIn are the keys of the approvers that are void.

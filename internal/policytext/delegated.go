@@ -55,9 +55,9 @@ func lostApprovals(now *scope.Policy, child *scope.Child) (all []string) {
 		if deletions := lostApproval(scope.Deletions, prefix, a, b); deletions != "" && (changes == "" || special(a) || special(b)) {
 			all = append(all, deletions)
 		}
-		for _, verb := range verbsIn(now.Approvals) {
+		for _, verb := range verbsIn(slices.Concat(now.Approvals, child.Policy.Approvals)) {
 			was, is := now.CoversVerb(prefix, verb), child.Policy.CoversVerb(prefix, verb)
-			if was != now.Covers(prefix, false) { // or it is told of already
+			if was != now.Covers(prefix, false) || is != child.Policy.Covers(prefix, false) { // or it is told of already
 				if loss := lostApproval(scope.Changes, prefix, was, is); loss != "" {
 					all = append(all, loss)
 				}

@@ -25,6 +25,10 @@ func TestDelegationTellsWhatIsLost(t *testing.T) {
 		a.Matter = scope.Deletions
 		return a
 	}
+	of := func(a scope.Approval, verb string) scope.Approval {
+		a.Verbs = []string{verb}
+		return a
+	}
 	rule := action.Rule{Verb: "write", Class: action.Write, When: "false"}
 	for name, x := range map[string]struct {
 		above []scope.Approval
@@ -42,10 +46,15 @@ func TestDelegationTellsWhatIsLost(t *testing.T) {
 		"weakened in a part": {above: []scope.Approval{approval("/s/", 3)}, child: []scope.Approval{approval("/s/", 3), approval("/s/deep/", 1)}, want: []string{`below "/s/deep/" need approval now (prefix=/s/ threshold=3/4 window=1h0m0s), and would need another one: prefix=/s/deep/ threshold=1/4`}},
 		"deletions weakened": {above: []scope.Approval{approval("/s/", 3)}, child: []scope.Approval{approval("/s/", 3), deletions("/s/", 1)}, want: []string{`deletions below "/s/" need approval now (prefix=/s/ threshold=3/4 window=1h0m0s), and would need another one`}},
 		"a longer one holds": {above: []scope.Approval{approval("", 1), approval("/s/", 3)}, child: []scope.Approval{approval("", 1)}, want: []string{`threshold=3/4 window=1h0m0s), and would need another one`}},
-		"of decisions":       {above: []scope.Approval{{Matter: scope.Policies, Num: 1, Den: 1, Window: time.Hour}}},
-		"a rule":             {rules: [2]action.Table{{rule}, nil}, want: []string{`the verb "write" (class write) now, and below "/s/" no block there`}},
-		"another rule":       {rules: [2]action.Table{{rule}, {{Verb: "write", Class: action.Write}}}, want: []string{"another one would bind"}},
-		"the same rule":      {rules: [2]action.Table{{rule}, {rule}}},
+		"of a verb":          {above: []scope.Approval{of(approval("/s/", 3), "pay")}, want: []string{`need approval now`}},
+		"weakened by a verb": {above: []scope.Approval{approval("/s/", 3)}, child: []scope.Approval{approval("/s/", 3), of(approval("/s/", 1), "pay")},
+			want: []string{"would need another one: prefix=/s/ verbs=pay threshold=1/4"}},
+		"weakened for all, and more by a verb": {above: []scope.Approval{approval("/s/", 3)}, child: []scope.Approval{approval("/s/", 2), of(approval("/s/", 1), "pay")},
+			want: []string{"threshold=2/4", "threshold=1/4"}},
+		"of decisions":  {above: []scope.Approval{{Matter: scope.Policies, Num: 1, Den: 1, Window: time.Hour}}},
+		"a rule":        {rules: [2]action.Table{{rule}, nil}, want: []string{`the verb "write" (class write) now, and below "/s/" no block there`}},
+		"another rule":  {rules: [2]action.Table{{rule}, {{Verb: "write", Class: action.Write}}}, want: []string{"another one would bind"}},
+		"the same rule": {rules: [2]action.Table{{rule}, {rule}}},
 	} {
 		above, child := scope.OpenPolicy(quorum.BFT), scope.OpenPolicy(quorum.BFT)
 		above.Approvals, child.Approvals = x.above, x.child

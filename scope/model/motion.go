@@ -135,6 +135,9 @@ func (m *Model) open(p *motion) error {
 	}
 	p.Rule = ruleOf(&p.Approval, total, lost)
 	if anchors < int(p.Rule.MinAnchors) || p.Rule.Num >= total {
+		if lost > 0 {
+			return scope.ErrVoid
+		}
 		return errors.New("scope: the policy asks for more approval than all voters together can give")
 	}
 	var names []string
