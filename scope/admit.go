@@ -129,9 +129,13 @@ func (r Rights) forbids(m *CheckedMutation) error {
 }
 
 // lacksSource returns why the rights do not suffice for what a fork copies: it shows under another key what is there,
-// so an author must be permitted to name it or to read it.
+// so an author must be permitted to name it or to read it. That the state lists a reader does not count.
 func (r Rights) lacksSource(n *Naming) error {
 	if n.Kind != Fork || r.permits(VerbAlias, n.From, nil) || r.permits(VerbRead, n.From, nil) {
+		return nil
+	}
+	reads := func(a *Author) bool { return a.covers(n.From, nil) }
+	if slices.ContainsFunc(r.readers, reads) && !r.outside(VerbRead, n.From, nil) {
 		return nil
 	}
 	return unauthorized(VerbAlias, n.From)

@@ -254,12 +254,16 @@ func TestP44ForksNeedTheirSource(t *testing.T) {
 		{"another one", []string{VerbPut}, nil, true},
 		{"to name it", []string{VerbAlias}, nil, false},
 		{"to read it", []string{VerbPut, VerbRead}, nil, false},
+		{"to read it alone", []string{VerbRead}, nil, false},
+		{"to read it alone, not by a grant", []string{VerbRead}, []string{VerbAlias, VerbPut}, true},
+		{"to read it alone, by a grant", []string{VerbRead}, []string{VerbAlias, VerbRead}, false},
 		{"not by a grant", []string{VerbAlias, VerbPut, VerbRead}, []string{VerbPut}, true},
 		{"by a grant to name it", []string{VerbAlias}, []string{VerbAlias}, false},
 	} {
-		entries := []Author{alice(t, []string{VerbAlias}, "/a/"), author(t, "root", 97, nil)}
+		listed := Author{Name: "observers", Who: OnList, Verbs: []string{VerbRead}, List: []byte("/observers/")}
+		entries := []Author{alice(t, []string{VerbAlias}, "/a/"), listed, author(t, "root", 97, nil)}
 		if c.verbs != nil {
-			entries = []Author{entries[0], author(t, "alice2", 99, c.verbs, "/s/"), entries[1]}
+			entries = []Author{entries[0], author(t, "alice2", 99, c.verbs, "/s/"), listed, entries[2]}
 		}
 		w := grantTest{withAuthors(t, nil, entries...)}
 		w.does(97, w.put("/s/x", "secret"))
