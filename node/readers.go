@@ -149,6 +149,11 @@ func (n *Replica) refuses(p machine.Peer, keys referral.Ranges) error {
 	if may || err != nil {
 		return err
 	}
+	return n.lets(p, keys)
+}
+
+// lets is refuses for a peer that may not read everything.
+func (n *Replica) lets(p machine.Peer, keys referral.Ranges) error {
 	rights := n.rights(p)
 	if keys == nil || !rights.Some() {
 		return scope.ErrNoReader
@@ -158,7 +163,8 @@ func (n *Replica) refuses(p machine.Peer, keys referral.Ranges) error {
 		some, every = true, len(key) > 0 && rights.Read(key, end)
 		return every
 	})
-	if may, err = n.withinNow(p); err == nil && !(may && some && every) {
+	may, err := n.withinNow(p)
+	if err == nil && !(may && some && every) {
 		err = scope.ErrNoReader
 	}
 	return err

@@ -17,33 +17,53 @@ import (
 
 // hides returns scope.ErrNoReader if what becomes of a bundle would show a peer what it may not read.
 func (n *Replica) hides(p machine.Peer, b *scope.CheckedBundle) error {
-	if n.member(p) {
+	all := b.Mutations()
+	if n.member(p) || !slices.ContainsFunc(all, func(m scope.CheckedMutation) bool { return shows(&m) }) {
 		return nil
 	}
-	all := b.Mutations()
+	if may, err := n.mayReadNow(p); may || err != nil {
+		return err
+	}
 	for i := range all {
 		m := &all[i]
 		from, to := m.Copies()
 		if len(from) > 0 {
-			err := n.refuses(p, referral.Keys(to))
-			if err == nil {
-				err = n.refuses(p, referral.Keys(from))
-			} else if errors.Is(err, scope.ErrNoReader) { // it is shown where the peer does not see it
+			var err error
+			// A new name may be where the peer does not see it. A rollback shows the version under all names.
+			seen := m.Naming.Kind == scope.Rollback
+			if !seen {
+				err = n.lets(p, referral.Keys(to))
+				seen = err == nil
+			}
+			if seen {
+				err = n.lets(p, referral.Keys(from))
+			} else if errors.Is(err, scope.ErrNoReader) {
 				err = nil
 			}
 			if err != nil {
 				return err
 			}
 		}
-		some := false
-		if m.Reads(func(_, _ []byte) bool { some = true; return false }); !some {
+		if !reads(m) {
 			continue
 		}
-		if err := n.refuses(p, func(visit func(key, end []byte) bool) bool { return m.Reads(visit) }); err != nil {
+		if err := n.lets(p, func(visit func(key, end []byte) bool) bool { return m.Reads(visit) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// shows reports whether the outcome of a mutation can show what keys hold.
+func shows(m *scope.CheckedMutation) bool {
+	from, _ := m.Copies()
+	return len(from) > 0 || reads(m)
+}
+
+// reads reports whether a mutation compares keys, reads them, or asks for their content before.
+func reads(m *scope.CheckedMutation) (some bool) {
+	m.Reads(func(_, _ []byte) bool { some = true; return false })
+	return some
 }
 
 // conceals is hides for a bundle that came by a frame or by gossip: it reports whether the bundle must not be taken.

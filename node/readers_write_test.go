@@ -18,7 +18,7 @@ import (
 )
 
 // writers is a closed scope /b/ of one node. outside may write below /b/app/, and read nothing; part may read there as
-// well, and name what is elsewhere.
+// well, and write and name what is elsewhere.
 type writers struct {
 	*cluster
 	inside, outside, part *Node
@@ -34,7 +34,7 @@ func newWriters(ctx context.Context, t *testing.T) *writers {
 	verbs := []string{scope.VerbAlias, scope.VerbDelete, scope.VerbPut}
 	policy.Authors = append(policy.Authors[:1], scope.Author{ // the anchors
 		Name: "names", Who: scope.OneKey, Key: w.part.cfg.Identity.Public(),
-		Verbs: verbs[:1], Prefixes: [][]byte{[]byte("/b/")},
+		Verbs: []string{scope.VerbAlias, scope.VerbPut}, Prefixes: [][]byte{[]byte("/b/")},
 	}, scope.Author{
 		Name: "outside", Who: scope.OneKey, Key: w.outside.cfg.Identity.Public(),
 		Verbs: verbs, Prefixes: [][]byte{[]byte("/b/app/")},
@@ -118,6 +118,15 @@ func TestWritesShowNothingToRead(t *testing.T) {
 	bind := scope.Naming{Kind: scope.Bind, Object: secret.UID, Key: secret.Key, To: []byte("/b/app/copy")}
 	_, err = w.part.Naming(ctx, bind, Once{})
 	w.refused("part, by a second name", err)
+	// An earlier version of an object that has a name which it may read.
+	w.applied(w.inside.Naming(ctx, scope.Naming{Kind: scope.Bind, Object: secret.UID, Key: secret.Key, To: []byte("/b/app/second")}, Once{}))
+	w.applied(w.inside.Txn(ctx, putTxn("/b/secret", "public"), Once{}))
+	back := scope.Naming{Kind: scope.Rollback, Object: secret.UID, Key: secret.Key, From: secret.Key, Revision: secret.ModRevision, Sub: secret.Sub}
+	_, err = w.part.Naming(ctx, back, Once{})
+	w.refused("part, by a rollback", err)
+	if found, _, err = w.inside.Range(ctx, []byte("/b/app/second"), nil, scope.Range{}, true); err != nil || len(found.Kvs) != 1 || string(found.Kvs[0].Value) != "public" {
+		t.Errorf("a name that it may read shows %+v, %v", found, err)
+	}
 }
 
 // TestFramesShowNothingToRead: nor does what such a write would change, however it is handed in.

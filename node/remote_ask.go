@@ -44,7 +44,7 @@ func (f *remoteScope) ask(ctx context.Context, ask referral.Question, check func
 	// It may have another government.
 	if (errors.Is(err, referral.ErrMute) || errors.Is(err, scope.ErrNoReader)) && ctx.Err() == nil && f.catchUp(ctx) {
 		again, second := f.inquire(ctx, ask, check)
-		if ask.Kind == referral.AskSubmit && errors.Is(err, referral.ErrMute) && errors.Is(second, scope.ErrNoReader) {
+		if ask.Kind == referral.AskSubmit && errors.Is(err, referral.ErrMute) && errors.Is(second, scope.ErrDenied) {
 			return a, err // an anchor of the first inquiry may have taken it
 		}
 		return again, second

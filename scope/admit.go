@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Forbids returns why the policy's authors and the grants of a mutation do not permit it in the epoch, whatever the
@@ -128,9 +129,13 @@ func (r Rights) forbids(m *CheckedMutation) error {
 }
 
 // lacksSource returns why the rights do not suffice for what a fork copies: it shows under another key what is there,
-// so an author must be permitted to name it or to read it.
+// so an author must be permitted to name it or to read it. That the state lists a reader does not count.
 func (r Rights) lacksSource(n *Naming) error {
 	if n.Kind != Fork || r.permits(VerbAlias, n.From, nil) || r.permits(VerbRead, n.From, nil) {
+		return nil
+	}
+	reads := func(a *Author) bool { return a.covers(n.From, nil) }
+	if slices.ContainsFunc(r.readers, reads) && !r.outside(VerbRead, n.From, nil) {
 		return nil
 	}
 	return unauthorized(VerbAlias, n.From)
@@ -169,9 +174,9 @@ func (r Rights) lacksIn(m *CheckedMutation, branch []Op) (why error) {
 	return nil
 }
 
-// Admits is Epoch.Admits by the state. It also refuses what acts by a grant that is revoked, if the state knows the
-// object of the record: one that it does not know may be on its way. Where the state has delegated keys that a denied
-// mutation is about, the error is ErrElsewhere.
+// Admits is Epoch.Admits by the state. It also refuses what acts by a grant whose record does not name the object that
+// the grant names. The record may be on its way, as may be a motion that is withdrawn: a node looks again once it has
+// the newest state. Where the state has delegated keys that a denied mutation is about, the error is ErrElsewhere.
 func (s *State) Admits(b *CheckedBundle, now aweigh.Instant) (failure, err error) {
 	e, err := s.Epoch()
 	if err != nil {
@@ -184,9 +189,13 @@ func (s *State) Admits(b *CheckedBundle, now aweigh.Instant) (failure, err error
 	}
 	n, failure := e.forbidden(b)
 	applied := false
+	var ended []votes.MotionID // by the bundle
 	for i := range b.mutations {
 		m := &b.mutations[i]
-		why, err := s.withdraws(e, m)
+		why, err := s.withdraws(e, m, ended)
+		if m.Class == Withdraw {
+			ended = append(ended, m.Motion)
+		}
 		if e.applies(m) {
 			if why, err = errApplied, nil; !applied {
 				why, err = s.fails(m, now)
@@ -219,30 +228,42 @@ func (s *State) Admits(b *CheckedBundle, now aweigh.Instant) (failure, err error
 	return failure, nil
 }
 
-// withdraws returns why a mutation cannot withdraw a motion: another author proposed it, or the state does not know it,
-// nor the policy the author, which so cannot have proposed it lately.
-func (s *State) withdraws(e *Epoch, m *CheckedMutation) (failure, err error) {
+// withdraws returns why a mutation cannot withdraw a motion: another author proposed it, or, unless an anchor signed,
+// execution would refuse it as well, by what the state knows and by those that the bundle has ended before.
+func (s *State) withdraws(e *Epoch, m *CheckedMutation, ended []votes.MotionID) (failure, err error) {
 	if m.Class != Withdraw {
 		return nil, nil
 	}
-	mo, end, err := s.Motion(m.Motion)
+	rec, there, err := s.motion(m.Motion)
 	if err != nil {
 		return nil, err
 	}
-	if mo != nil {
-		var of Mutation
-		if err := of.decode(mo.Mutation); err != nil {
-			return nil, err
+	_, acts := e.seats[m.Author]
+	if !there {
+		if acts {
+			return nil, nil
 		}
-		if of.Author != m.Author {
-			return errOthers(&of), nil
-		}
-	}
-	if _, acts := e.seats[m.Author]; (mo == nil || end != nil) && !acts && e.Rights(m.Author).None() {
 		return errNoMotion, nil
+	}
+	var of Mutation
+	if err := of.decode(rec.Motion.Mutation); err != nil {
+		return nil, err
+	}
+	switch {
+	case of.Author != m.Author:
+		return errOthers(&of), nil
+	case acts:
+		return nil, nil
+	case rec.Ending != nil || slices.Contains(ended, m.Motion):
+		return errEnded, nil
+	case of.Class == Govern:
+		return errDecision, nil
 	}
 	return nil, nil
 }
+
+// errEnded is why a motion that is not open cannot be withdrawn.
+var errEnded = errors.New("the motion is closed already")
 
 // errApplied is why a bundle has one application only.
 var errApplied = errors.New("another application of this node is before it")
@@ -270,17 +291,13 @@ func (s *State) fails(m *CheckedMutation, now aweigh.Instant) (failure, err erro
 	return Failure(out.Reason), nil
 }
 
-// revoked returns why a grant is revoked, nil if it is not, or may not be: then the state does not know the object of
-// its record.
+// revoked returns why a grant has no record: it is revoked, or was never on record as far as the state knows.
 func (s *State) revoked(g *Grant) (failure, err error) {
 	if len(g.Record) == 0 {
 		return nil, nil
 	}
 	v, there, err := s.newest(g.Record)
 	if err != nil || there && v.UID == g.Object {
-		return nil, err
-	}
-	if _, _, known, err := s.Object(g.Object); err != nil || !known {
 		return nil, err
 	}
 	return fmt.Errorf("%w: the grant %q is revoked", ErrDenied, g.Name), nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/votes"
@@ -90,7 +91,7 @@ func TestOutsidersHandInNothing(t *testing.T) {
 		{"another one retires an anchor", 50, func() []Mutation { return []Mutation{retire()} }, errRetires},
 		{"an eviction", 99, func() []Mutation { return []Mutation{evict()} }, errNoWeight},
 		{"an unknown motion", 50, func() []Mutation { return []Mutation{gone()} }, errNoMotion},
-		{"one that may be on its way", 99, func() []Mutation { return []Mutation{gone()} }, nil},
+		{"an unknown motion, by a listed author", 99, func() []Mutation { return []Mutation{gone()} }, errNoMotion},
 		{"a write beside it", 50, func() []Mutation { return []Mutation{w.put("/a/x", "1"), gone()} }, ErrNoAuthor},
 	} {
 		w.author = testKey(t, c.by)
@@ -104,8 +105,50 @@ func TestOutsidersHandInNothing(t *testing.T) {
 	}
 }
 
-// TestRevokedGrantsAreNotAdmitted: a node refuses what acts by a grant that is revoked, and takes it while the record
-// of the grant may be on its way.
+// TestOutsidersWithdrawTheirOpenMotionsOnce: a key without a seat hands in no withdrawal that would fail.
+func TestOutsidersWithdrawTheirOpenMotionsOnce(t *testing.T) {
+	g, _ := testGenesis(t, 4)
+	g.Policy.Authors = []Author{alice(t, nil)}
+	g.Policy.Approvals = []Approval{{Matter: Changes, Num: 1, Den: 2, Window: time.Hour}}
+	w := newWorldOf(t, g)
+	e, err := w.state.Epoch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opens := func(m Mutation) votes.MotionID {
+		t.Helper()
+		out := w.step(m).Outcomes[0]
+		if _, end, err := w.state.Motion(votes.MotionID(out.Mutation)); out.Code == Failed || end != nil || err != nil {
+			t.Fatalf("%s %s", out.Code, out.Reason)
+		}
+		return votes.MotionID(out.Mutation)
+	}
+	withdraws := func(id votes.MotionID) Mutation { return w.mutation(Withdraw, Withdrawal{Motion: id}) }
+	admits := func(what, why string, all ...Mutation) {
+		t.Helper()
+		denied, err := w.state.Admits(w.reserving(enough, all...), w.now)
+		if err != nil || errors.Is(denied, ErrDenied) != (why != "") || denied != nil && !strings.Contains(denied.Error(), why) {
+			t.Errorf("%s: %v, %v", what, denied, err)
+		}
+	}
+	applicant := testKey(t, 50)
+	w.author = applicant
+	applies := opens(w.mutation(Govern, Admission(w.g.Hash(), applicant, "n50", "peer50", e.Roster.Anchors[0].Key.ID())))
+	admits("an application", "reject it", withdraws(applies))
+	w.author = testKey(t, 99)
+	first, second := opens(w.put("a", "1")), opens(w.put("b", "1"))
+	admits("its own", "", withdraws(first))
+	admits("two", "", withdraws(first), withdraws(second))
+	admits("one again and again", "closed already", withdraws(first), withdraws(first), withdraws(first))
+	w.author = applicant
+	admits("another author's", "only its author", withdraws(first))
+	w.author = testKey(t, 99)
+	w.one(withdraws(first))
+	admits("a closed one", "closed already", withdraws(first))
+}
+
+// TestRevokedGrantsAreNotAdmitted: a node refuses what acts by a grant whose record does not name its object, be it
+// revoked or never on record.
 func TestRevokedGrantsAreNotAdmitted(t *testing.T) {
 	w := newGrantTest(t)
 	admitted := func(g []byte) error {
@@ -122,8 +165,11 @@ func TestRevokedGrantsAreNotAdmitted(t *testing.T) {
 	recorded := func(u aweigh.UID) []byte {
 		return w.grant(99, 50, func(g *Grant) { g.Record, g.Object = []byte("/tokens/ci"), u })
 	}
-	if why := admitted(recorded(aweigh.UID{1})); why != nil {
-		t.Errorf("before its record is there: %v", why)
+	for range 2 {
+		if why := admitted(recorded(aweigh.UID{1})); !errors.Is(why, ErrDenied) {
+			t.Errorf("for an object that never was: %v", why)
+		}
+		w.does(97, w.put("/other", "1"))
 	}
 	w.does(97, w.put("/tokens/ci", "1"))
 	g := recorded(w.uid("/tokens/ci"))
@@ -208,12 +254,16 @@ func TestP44ForksNeedTheirSource(t *testing.T) {
 		{"another one", []string{VerbPut}, nil, true},
 		{"to name it", []string{VerbAlias}, nil, false},
 		{"to read it", []string{VerbPut, VerbRead}, nil, false},
+		{"to read it alone", []string{VerbRead}, nil, false},
+		{"to read it alone, not by a grant", []string{VerbRead}, []string{VerbAlias, VerbPut}, true},
+		{"to read it alone, by a grant", []string{VerbRead}, []string{VerbAlias, VerbRead}, false},
 		{"not by a grant", []string{VerbAlias, VerbPut, VerbRead}, []string{VerbPut}, true},
 		{"by a grant to name it", []string{VerbAlias}, []string{VerbAlias}, false},
 	} {
-		entries := []Author{alice(t, []string{VerbAlias}, "/a/"), author(t, "root", 97, nil)}
+		listed := Author{Name: "observers", Who: OnList, Verbs: []string{VerbRead}, List: []byte("/observers/")}
+		entries := []Author{alice(t, []string{VerbAlias}, "/a/"), listed, author(t, "root", 97, nil)}
 		if c.verbs != nil {
-			entries = []Author{entries[0], author(t, "alice2", 99, c.verbs, "/s/"), entries[1]}
+			entries = []Author{entries[0], author(t, "alice2", 99, c.verbs, "/s/"), listed, entries[2]}
 		}
 		w := grantTest{withAuthors(t, nil, entries...)}
 		w.does(97, w.put("/s/x", "secret"))

@@ -195,6 +195,7 @@ func (a *Author) covers(key, end []byte) bool {
 // Rights are what an author may change: the entries of the policy that permit it. The zero value permits nothing.
 type Rights struct {
 	entries []*Author
+	readers []*Author // entries for readers alone, but those of lists
 	whole   bool
 	within  []Grant // that all of it must be within
 	policy  []Author
@@ -274,16 +275,17 @@ func (e *Epoch) Rights(author aweigh.Hash) Rights {
 	return rightsOf(e.Policy.Authors, anchor, func(i int) bool { return e.keys[i] == author })
 }
 
-// rightsOf are the entries about an author: an anchor or its node, or one whose key an entry of one key has. Entries
-// for readers alone are not among them.
+// rightsOf are the entries about an author: an anchor or its node, or one whose key an entry of one key has. Those for
+// readers alone permit no change.
 func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {
 	r.policy = all
 	for i := range all {
 		a := &all[i]
-		if a.reads() {
-			continue
-		}
-		if a.Who == Anyone || a.Who == Anchors && anchor || a.Who == OneKey && hasKey(i) {
+		switch about := a.Who == Anyone || a.Who == Anchors && anchor || a.Who == OneKey && hasKey(i); {
+		case !about:
+		case a.reads():
+			r.readers = append(r.readers, a)
+		default:
 			r.entries = append(r.entries, a)
 			r.whole = r.whole || a.whole()
 		}

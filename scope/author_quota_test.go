@@ -254,6 +254,16 @@ func TestP46RatesCountWhatEntriesPermit(t *testing.T) {
 			m.Grants = [][]byte{grantTest{w}.grant(99, 99, only("/a/b/"))}
 			return m
 		}, ""},
+		{"an empty branch beside what is denied", []Author{entry("a", "/a/", 1), entry("b", "/b/", 1)}, func(w *world) Mutation {
+			never := Compare{Target: OnVersion, Relation: Greater, Key: []byte("/a/x"), Number: 9}
+			return w.txn(Txn{Compare: []Compare{never}, Success: []Op{put("/c", "")}})
+		}, "a"},
+		{"an empty branch beside what a grant does not permit", []Author{entry("a", "/a/", 1)}, func(w *world) Mutation {
+			never := Compare{Target: OnVersion, Relation: Greater, Key: []byte("/a/x"), Number: 9}
+			m := w.txn(Txn{Compare: []Compare{never}, Success: []Op{put("/a/x", "")}})
+			m.Grants = [][]byte{grantTest{w}.grant(99, 99, only("/a/b/"))}
+			return m
+		}, "a"},
 		{"what is denied in part", []Author{entry("a", "/a/", 1), entry("b", "/b/", 1)}, func(w *world) Mutation { return w.ops(put("/b/1", ""), put("/c", "")) }, "b"},
 		{"a lease", []Author{entry("a", "/a/", 1), author(t, "b", 99, []string{VerbPut}).with(q)}, func(w *world) Mutation { return w.grant(1, 10) }, "a"},
 		{"a compaction", []Author{entry("a", "/a/", 1), author(t, "b", 99, nil).with(q)}, func(w *world) Mutation { return w.compaction(1) }, "b"},

@@ -39,8 +39,9 @@ func entryFor(all []*Author, what measure, permits, room func(*Author) bool) (en
 
 // payers chooses, of the entries about its author, those that a mutation as a whole is charged to, by its form: one for
 // each put and deletion, in both branches of its transactions, and for whatever else it asks for. Each that is chosen
-// is charged once. What no entry permits, or a grant does not, is charged to none. A mutation that changes nothing is
-// charged as if all entries permitted it.
+// is charged once. What no entry permits, or a grant does not, is charged to none. A mutation that would so be charged
+// to none is charged as if all entries permitted it, as long as its form is not denied: it changes nothing in some
+// branch, or has an empty one.
 func (m *CheckedMutation) payers(r Rights, what measure, room func(*Author) bool) (names []string, failure error) {
 	all := r.entries
 	if !slices.ContainsFunc(all, func(a *Author) bool { return a.Quota.most(what) > 0 }) {
@@ -54,9 +55,7 @@ func (m *CheckedMutation) payers(r Rights, what measure, room func(*Author) bool
 		failure = why
 		return why == nil
 	}
-	asked := false
 	m.asks(func(verb string, key, end []byte) bool {
-		asked = true
 		of := func(a *Author) bool {
 			if verb == VerbCompact || verb == VerbLease {
 				return a.Permits(verb, nil)
@@ -65,7 +64,7 @@ func (m *CheckedMutation) payers(r Rights, what measure, room func(*Author) bool
 		}
 		return r.outside(verb, key, end) || pays(of)
 	})
-	if !asked {
+	if len(names) == 0 && failure == nil && r.forbids(m) == nil {
 		pays(func(*Author) bool { return true })
 	}
 	return names, failure

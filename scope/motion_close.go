@@ -294,6 +294,9 @@ func (x *execution) forgetOldest() error {
 // errNoMotion is why what is not there cannot be withdrawn.
 var errNoMotion = errors.New("scope: no such motion is on record")
 
+// errDecision is why a motion about a decision cannot be withdrawn.
+var errDecision = errors.New("scope: a decision cannot be withdrawn; reject it")
+
 // errOthers is why a motion about a mutation cannot be withdrawn by another author.
 func errOthers(of *Mutation) error {
 	return fmt.Errorf("scope: only its author, %s, can withdraw it", of.Author.Short())
@@ -326,7 +329,7 @@ func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 		return errOthers(&of), nil
 	}
 	if of.Class == Govern { // or its subject could propose and withdraw it
-		return errors.New("scope: a decision cannot be withdrawn; reject it"), nil
+		return errDecision, nil
 	}
 	return nil, x.close(&rec, Ending{Fate: Withdrawn})
 }

@@ -236,7 +236,8 @@ func (a *app) authCanI() *cobra.Command {
 			if m.Entry, m.Under = rights.Entry(m.Verb, name), name; m.Entry == nil {
 				break
 			}
-			if held != nil && m.Barred == "" && rights.Within(held.Grants).Entry(m.Verb, name) == nil {
+			changes := m.Verb != scope.VerbRead
+			if held != nil && m.Barred == "" && changes && rights.Within(held.Grants).Entry(m.Verb, name) == nil {
 				m.Barred = fmt.Sprintf("a token permits no change of %s, by which its signer can revoke it or lists observers, unless a prefix names it",
 					show.Key(name))
 			}

@@ -23,6 +23,9 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	case b.ValidUntil() < at:
 		return &ExpiredError{Time: head}
 	}
+	if from != "" && m.pool.get(b.ID()) != nil || m.applied(b) {
+		return nil // it came late, or twice
+	}
 	wanted := m.wants.lacks(b.ID()) // then execution denies what its author may not: a leader that took it keeps its view
 	denied, err := m.chain.state.Admits(b, max(m.now, head))
 	must.OK(err, "reading what a bundle is permitted")
@@ -37,9 +40,6 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 		if b, err = verified(b.Raw(), lim); err != nil {
 			return err
 		}
-	}
-	if m.applied(b) {
-		return nil // it came late, or twice
 	}
 	counts, failure := m.paces(b, max(m.now, head))
 	if failure != nil && !wanted {

@@ -94,6 +94,9 @@ func TestApplicationsHaveLittleRoom(t *testing.T) {
 			t.Fatalf("application %d: %v", i, err)
 		}
 	}
+	if err := n.admit(apply(10, sponsor), "another"); err != nil || n.pool.applications != maxApplications {
+		t.Errorf("a copy of the first, by another peer: %v", err)
+	}
 	if err := n.admit(apply(100, sponsor), "stranger"); !errors.Is(err, ErrBusy) {
 		t.Errorf("one more: %v", err)
 	}

@@ -1,7 +1,6 @@
 package referral
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -44,7 +43,8 @@ type Inquiry struct {
 	heard      uint64 // weight of the anchors that answered
 	refusing   uint64 // weight of those that refused the question
 	refusals   int    // and how many
-	denied     error  // why one of them did, if the policy does not permit what was handed in
+	unread     bool   // one of them lets this node read nothing
+	denied     error  // why one of them refused, if the policy does not permit what was handed in
 	responses
 	last error // why the last answer that did not count did not
 	bad  error // why no answer proved itself, or the scope's reason to refuse
@@ -85,7 +85,7 @@ func (q *Inquiry) begin() {
 	q.round++
 	q.epoch, q.order = q.of.epoch, q.of.order()
 	q.asked, q.out, q.heard, q.refusing, q.refusals = 0, 0, 0, 0, 0
-	q.denied = nil
+	q.unread, q.denied = false, nil
 	q.responses.begin(q.epoch)
 	weight := uint64(0)
 	for q.most = 0; q.most < len(q.order) && weight <= q.all.budget; q.most++ {
@@ -128,8 +128,10 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 	q.out--
 	if err == nil && (a.refused() || q.ask.Kind == AskSubmit && a.denial() != nil) {
 		err = errRefused
-		if why := a.denial(); !a.refused() && q.denied == nil {
-			q.denied = why
+		if a.refused() {
+			q.unread = true
+		} else if q.denied == nil {
+			q.denied = a.denial()
 		}
 		q.refusing += q.weight(x.Anchor)
 		q.refusals++
@@ -175,9 +177,12 @@ func (q *Inquiry) exhausted() {
 	if q.out > 0 || q.asked < len(q.order) {
 		return
 	}
-	if q.refusals == len(q.order) { // none took it
-		q.conclude(cmp.Or(q.denied, scope.ErrNoReader))
-	} else {
+	switch {
+	case q.refusals == len(q.order) && q.unread: // that one says nothing of what was handed in
+		q.conclude(scope.ErrNoReader)
+	case q.refusals == len(q.order): // none took it
+		q.conclude(q.denied)
+	default:
 		q.conclude(fmt.Errorf("%w: scope %q: %w", ErrMute, q.of.genesis.Prefix(), q.last))
 	}
 }

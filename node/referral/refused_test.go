@@ -36,15 +36,18 @@ func TestFewRefusalsDecideNothing(t *testing.T) {
 		kind   uint8
 		refuse int  // anchors that refuse before the others answer
 		denied bool // that is the outcome
+		author bool // the other anchors say that the policy does not list the author
 	}{
-		{"one of a quorum that may crash", quorum.Crash, AskHistory, 1, false},
-		{"three of four", quorum.Crash, AskHistory, 3, false},
-		{"all", quorum.Crash, AskHistory, 4, true},
-		{"as many as may lie, and one", quorum.BFT, AskHistory, 2, false},
-		{"more than can be spared", quorum.BFT, AskHistory, 3, true},
-		{"two, of a proof", quorum.BFT, AskProve, 2, false},
-		{"three, of a write", quorum.BFT, AskSubmit, 3, false},
-		{"all, of a write", quorum.BFT, AskSubmit, 4, true},
+		{"one of a quorum that may crash", quorum.Crash, AskHistory, 1, false, false},
+		{"three of four", quorum.Crash, AskHistory, 3, false, false},
+		{"all", quorum.Crash, AskHistory, 4, true, false},
+		{"as many as may lie, and one", quorum.BFT, AskHistory, 2, false, false},
+		{"more than can be spared", quorum.BFT, AskHistory, 3, true, false},
+		{"two, of a proof", quorum.BFT, AskProve, 2, false, false},
+		{"three, of a write", quorum.BFT, AskSubmit, 3, false, false},
+		{"all, of a write", quorum.BFT, AskSubmit, 4, true, false},
+		{"one, of a write that the others deny", quorum.BFT, AskSubmit, 1, true, true},
+		{"none, of a write that all deny", quorum.BFT, AskSubmit, 0, false, true},
 	} {
 		e := &scope.Epoch{Number: 3, Roster: scope.Roster{Anchors: anchors, Weights: w}}
 		e.Policy.Rules.Mode = c.mode
@@ -56,6 +59,9 @@ func TestFewRefusalsDecideNothing(t *testing.T) {
 				break
 			}
 			a := Answer{Epoch: 3, Revision: 100, Body: []byte{0x80}}
+			if c.author {
+				a.Failure = scope.Reason(scope.ErrNoAuthor)
+			}
 			if left > 0 {
 				a = Refused()
 			}
@@ -65,6 +71,8 @@ func TestFewRefusalsDecideNothing(t *testing.T) {
 		switch {
 		case !ended:
 			t.Errorf("%s: no outcome", c.name)
+		case c.author && !errors.Is(err, scope.ErrDenied):
+			t.Errorf("%s: %+v, %v", c.name, said, err)
 		case errors.Is(err, scope.ErrNoReader) != c.denied:
 			t.Errorf("%s: %+v, %v", c.name, said, err)
 		case !c.denied && c.kind != AskSubmit && (err != nil || said.Revision != 100):

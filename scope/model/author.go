@@ -49,14 +49,17 @@ func principal(mut *scope.CheckedMutation) aweigh.Hash {
 	return mut.Author
 }
 
-// entriesFor are those of the policy's authors that are about the principal of a mutation.
-func (m *Model) entriesFor(mut *scope.CheckedMutation) (all []scope.Author) {
+// entriesFor are those of the policy's authors that are about the principal of a mutation, without those that are about
+// readers alone.
+func (m *Model) entriesFor(mut *scope.CheckedMutation) []scope.Author {
+	return slices.DeleteFunc(m.entriesAbout(mut), func(a scope.Author) bool { return slices.Equal(a.Verbs, []string{"read"}) })
+}
+
+// entriesAbout are those of the policy's authors that are about the principal of a mutation.
+func (m *Model) entriesAbout(mut *scope.CheckedMutation) (all []scope.Author) {
 	author := principal(mut)
 	_, seated := m.seat(author)
 	for _, a := range m.block.policy.Authors {
-		if slices.Equal(a.Verbs, []string{"read"}) { // it is about readers alone
-			continue
-		}
 		if a.Who == scope.Anyone || a.Who == scope.Anchors && seated || a.Who == scope.OneKey && a.Key.ID() == author {
 			all = append(all, a)
 		}

@@ -73,8 +73,11 @@ func (m *Model) name(mut *scope.CheckedMutation) ([]scope.Response, error) {
 	}
 	m.block.room, m.block.reach = make(map[int64]volume), nil
 	all := m.renames(n, v)
-	if source := n.From; n.Kind == scope.Fork && !m.mayDo(mut, "alias", source, nil) && !m.mayDo(mut, "read", source, nil) {
-		return nil, m.authorizes(mut, change{key: source})
+	if source := n.From; n.Kind == scope.Fork && !m.mayDo(mut, "alias", source, nil) {
+		reads := ask{"read", source, nil}
+		if !slices.ContainsFunc(m.entriesAbout(mut), reads.does) || !m.granting(mut, reads) {
+			return nil, m.authorizes(mut, change{key: source})
+		}
 	}
 	if failure := m.permitted(mut, all); failure != nil {
 		return nil, failure

@@ -152,8 +152,7 @@ func (b bound) pays(all []scope.Author, room func(scope.Author) bool) (name stri
 // payers are the entries that a mutation as a whole is charged to.
 func (m *Model) payers(mut *scope.CheckedMutation, b bound, room func(scope.Author) bool) (names []string, failure error) {
 	all := m.entriesFor(mut)
-	asked := asks(mut)
-	for _, q := range asked {
+	for _, q := range asks(mut) {
 		if !m.granting(mut, q) {
 			continue
 		}
@@ -167,7 +166,7 @@ func (m *Model) payers(mut *scope.CheckedMutation, b bound, room func(scope.Auth
 			}
 		}
 	}
-	if len(asked) > 0 {
+	if len(names) > 0 || !m.formed(mut) {
 		return names, nil
 	}
 	name, failure := b.pays(all, room)
@@ -175,6 +174,27 @@ func (m *Model) payers(mut *scope.CheckedMutation, b bound, room func(scope.Auth
 		names = []string{name}
 	}
 	return names, failure
+}
+
+// formed reports whether the entries and grants permit what a mutation asks for, in one branch of each transaction.
+func (m *Model) formed(mut *scope.CheckedMutation) bool {
+	may := func(all []ask) bool {
+		return !slices.ContainsFunc(all, func(q ask) bool { return !m.mayDo(mut, q.verb, q.key, q.end) })
+	}
+	if mut.Class != scope.Write {
+		return may(asks(mut))
+	}
+	var txn func(t *scope.Txn) bool
+	branch := func(ops []scope.Op) bool {
+		return !slices.ContainsFunc(ops, func(op scope.Op) bool {
+			if op.Kind == scope.OpTxn {
+				return !txn(op.Txn)
+			}
+			return !may(asksOf(&scope.Txn{Success: []scope.Op{op}}))
+		})
+	}
+	txn = func(t *scope.Txn) bool { return branch(t.Success) || len(t.Compare) > 0 && branch(t.Failure) }
+	return txn(mut.Txn)
 }
 
 // paced counts a mutation at the rates of the entries that it is charged to, or says why none has room.
