@@ -23,16 +23,6 @@ func (r *realm) lies(name string) Proof {
 	return p
 }
 
-// bar bars an anchor, and ends the epoch.
-func (r *realm) bar(name string) {
-	r.t.Helper()
-	r.add(r.next(nil, []Proof{r.lies(name)}))
-	r.turn()
-	if _, seated := r.epoch().Roster.Seat(r.id(name)); seated {
-		r.t.Fatalf("%s lied, and keeps its seat", name)
-	}
-}
-
 func (r *realm) readmission(name string) Decision {
 	r.t.Helper()
 	for _, a := range r.g.Anchors {
