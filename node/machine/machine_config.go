@@ -17,7 +17,7 @@ type MachineConfig struct {
 	Keep           aweigh.Height     // how many of the newest blocks stay even if compacted; 0: all blocks stay
 	Awaited        aweigh.Height     // height of a snapshot that is being fetched, 0 if there is none
 	Order          *scope.Revocation // see Ordered
-	TakesDenied    bool              // it proposes what the policy denies, as a node that lies may: for simulations
+	TakesDenied    bool              // as an anchor it proposes what the policy denies, as a liar may: for simulations
 	Bounds         *Bounds           // DefaultBounds by default
 	Life           uint64            // differs from that of every earlier life of this node: random, or counted
 }

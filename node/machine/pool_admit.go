@@ -29,7 +29,7 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	wanted := m.wants.lacks(b.ID()) // then execution denies what its author may not: a leader that took it keeps its view
 	denied, err := m.chain.state.Admits(b, max(m.now, head))
 	must.OK(err, "reading what a bundle is permitted")
-	if denied != nil && !wanted && !m.cfg.TakesDenied {
+	if denied != nil && !wanted && !(m.cfg.TakesDenied && m.guard != nil) {
 		return denied
 	}
 	if b.Patient() && !m.chain.policy.AsksOfKeys() && !wanted {
