@@ -138,7 +138,7 @@ func TestAttestedAndReadmittedDecisionsAreRefused(t *testing.T) {
 		"a long reason":   {Decision{Kind: Attest, Subject: b, Score: 1, Reason: strings.Repeat("x", maxAttested+1)}, "of 1 to 512"},
 		"no text":         {Decision{Kind: Attest, Subject: b, Score: 1, Reason: "\xff"}, "not UTF-8"},
 		"a line break":    {Decision{Kind: Attest, Subject: b, Score: 1, Reason: "a\nb"}, "cannot be printed"},
-		"nobody":          {Decision{Kind: Attest, Score: 1, Reason: "x"}, "without its anchor"},
+		"no anchor":       {Decision{Kind: Attest, Score: 1, Reason: "x"}, "without its anchor"},
 		"a reason to go":  {Decision{Kind: Evict, Subject: b, Reason: "x"}, "content of another kind"},
 		"to admit no one": {Decision{Kind: Admit, Subject: b, Sponsor: r.id("a")}, "content of another kind"},
 		"another key":     {Decision{Kind: Readmit, Subject: b, Anchor: &Anchor{Name: "b", Key: stranger.Public(), Peer: "p"}}, "with the key of"},

@@ -57,7 +57,7 @@ func lostApprovals(now *scope.Policy, child *scope.Child) (all []string) {
 		}
 		for _, verb := range verbsIn(slices.Concat(now.Approvals, child.Policy.Approvals)) {
 			was, is := now.CoversVerb(prefix, verb), child.Policy.CoversVerb(prefix, verb)
-			if was != now.Covers(prefix, false) || is != child.Policy.Covers(prefix, false) { // or it is told of already
+			if was != now.Covers(prefix, false) || is != child.Policy.Covers(prefix, false) { // or another line names it
 				if loss := lostApproval(scope.Changes, prefix, was, is); loss != "" {
 					all = append(all, loss)
 				}

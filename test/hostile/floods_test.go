@@ -62,9 +62,6 @@ func flooded(t testing.TB, flood string) *net4 {
 // commit, refused messages are counted, and memory stays bounded. By default, every second flood comes.
 func TestFloodsStopNoWrite(t *testing.T) {
 	testshort.SkipUnlessLong(t)
-	if testing.Short() {
-		t.Skip("floods take a while")
-	}
 	for i, flood := range names() {
 		t.Run(flood, func(t *testing.T) {
 			if i%2 == 1 {

@@ -55,9 +55,6 @@ func (p *Peer) Ask(ctx context.Context, to peer.ID, req []byte) (status byte, si
 // wait, and honest clients write meanwhile.
 func TestQuestionsOfStrangersLeaveHonestClientsTheirShare(t *testing.T) {
 	testshort.SkipUnlessLong(t)
-	if testing.Short() {
-		t.Skip("floods take a while")
-	}
 	x := newNetwork(t, 4)
 	x.fill(t, "/dear/", 2000)
 	calm := x.swaps(5)
@@ -113,9 +110,6 @@ func TestQuestionsOfStrangersLeaveHonestClientsTheirShare(t *testing.T) {
 // what each replaced, and do not read it. The node holds no more than its bound.
 func TestWatchesOfHistoryAreBounded(t *testing.T) {
 	testshort.SkipUnlessLong(t)
-	if testing.Short() {
-		t.Skip("floods take a while")
-	}
 	x := newNetwork(t, 4)
 	value := strings.Repeat("h", 1<<20)
 	for i := range 32 * longer() {

@@ -22,9 +22,6 @@ func (s *stranger) bundle(t testing.TB, n int, of scope.Txn) []byte {
 // each of them succeeds.
 func TestStrangersSpendTheirOwnShare(t *testing.T) {
 	testshort.SkipUnlessLong(t)
-	if testing.Short() {
-		t.Skip("floods take a while")
-	}
 	x := newNetwork(t, 4)
 	x.fill(t, "/dear/", 4900)
 	calm := x.swaps(5)

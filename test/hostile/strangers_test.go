@@ -118,9 +118,6 @@ func (x *net4) govern(t testing.TB, change func(*scope.Policy)) {
 func TestStrangersLeaveRoomForMotions(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("floods take a while")
-	}
 	x := newNetwork(t, 4)
 	x.govern(t, func(p *scope.Policy) {
 		p.Approvals = append(p.Approvals, scope.Approval{Matter: scope.Changes, Prefix: []byte("/m/"), Num: 1, Den: 2, Window: time.Hour})
