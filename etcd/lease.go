@@ -67,8 +67,8 @@ func (s *leaseServer) LeaseTimeToLive(ctx context.Context, r *etcdpb.LeaseTimeTo
 	}
 	out = &etcdpb.LeaseTimeToLiveResponse{Header: s.header(head.Revision), ID: r.ID, TTL: -1}
 	if ok {
-		left := g.Expires.Sub(max(aweigh.InstantOf(time.Now()), head.Time)) // its time may be ahead of the clock
-		out.TTL, out.GrantedTTL, out.Keys = max(0, int64(left/time.Second)), g.TTL, keys
+		left := g.Left(max(aweigh.InstantOf(time.Now()), head.Time)) // its time may be ahead of the clock
+		out.TTL, out.GrantedTTL, out.Keys = int64(left/time.Second), g.TTL, keys
 	}
 	return out, nil
 }

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/lineage"
@@ -12,8 +14,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestKeepAlivesShareRounds: of many who ask at a time, each gets its own answer,
-// and few mutations are made.
+// TestKeepAlivesShareRounds: of many renewals at a time, each gets its own answer, and few mutations are made.
 func TestKeepAlivesShareRounds(t *testing.T) {
 	testshort.Skip(t)
 	c := startCluster(t, 4, quorum.BFT)
@@ -34,7 +35,7 @@ func TestKeepAlivesShareRounds(t *testing.T) {
 	for id := range int64(leases + 1) { // the last is not there
 		group.Go(func() {
 			for range each {
-				ttls, err := n.KeepAlive(ctx, []int64{id + 1})
+				ttls, err := n.root.renew(ctx, []int64{id + 1})
 				if want := 100 + id; err != nil || len(ttls) != 1 || ttls[0] != want && (id < leases || ttls[0] != 0) {
 					t.Errorf("lease %d lasts %v, %v", id+1, ttls, err)
 				}
@@ -46,6 +47,56 @@ func TestKeepAlivesShareRounds(t *testing.T) {
 	t.Logf("%d keep-alives in %d mutations", (leases+1)*each, made)
 	if made > leases*each/4 {
 		t.Errorf("%d keep-alives took %d mutations", (leases+1)*each, made)
+	}
+}
+
+// TestKeepAlivesInTimeNeedNoBlock: a lease that lasts for its whole TTL already is kept alive by a read alone; in the
+// second half of its TTL it is renewed, together with others that need it; a lease that is not there has no TTL. Where
+// the clock of the node may be behind, each is renewed.
+func TestKeepAlivesInTimeNeedNoBlock(t *testing.T) {
+	c := startCluster(t, 4, quorum.BFT)
+	n, ctx := c.nodes[0], t.Context()
+	for id, ttl := range map[int64]int64{1: 100, 2: 4} { // order-free
+		if _, r, err := n.root.Grant(ctx, id, ttl, Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	keep := func(want int64) (made int64) {
+		t.Helper()
+		before := n.root.runner.counts.mutations.Load()
+		ttls, err := n.KeepAlive(ctx, []int64{1, 2, 3})
+		if err != nil || !slices.Equal(ttls, []int64{100, want, 0}) {
+			t.Fatalf("the TTLs are %v, %v", ttls, err)
+		}
+		return int64(n.root.runner.counts.mutations.Load() - before)
+	}
+	height := n.root.LastHead().Height
+	for range 20 {
+		if _, err := n.KeepAlive(ctx, []int64{1, 3}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h := n.root.LastHead().Height; h != height {
+		t.Errorf("keep-alives of a fresh lease took %d blocks", h-height)
+	}
+	expires := func(id int64) aweigh.Instant {
+		t.Helper()
+		g, ok, err := n.root.granted(ctx, id)
+		if err != nil || !ok {
+			t.Fatalf("lease %d: %v, %v", id, ok, err)
+		}
+		return g.Expires
+	}
+	first := expires(2)
+	testwait.Until(t, "the second half of the lease's TTL", func() bool { return n.root.runner.now() > first.Add(-4*time.Second) })
+	if made := keep(4); made != 1 || expires(2) <= first {
+		t.Errorf("%d mutations kept it alive, from %d to %d", made, first, expires(2))
+	}
+	other := n.root.measured.roster.Load().all[1]
+	other.clock.arrived(1<<40, time.Hour, time.Second, time.Now())
+	first = expires(1)
+	if made := keep(4); made != 1 || expires(1) <= first {
+		t.Errorf("with a clock that may be behind, %d mutations were made; lease 1 ends at %d, then %d", made, first, expires(1))
 	}
 }
 
@@ -68,7 +119,7 @@ func TestNodeChoosesLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	if ids, err := v.Leases(); err != nil || len(ids) != 3 || v.LeaseDue() > v.Head().Time.Add(time.Minute+time.Second) {
+	if ids, err := v.Leases(); err != nil || len(ids) != 3 || v.LeaseDue() > v.Head().Time.Add(91*time.Second) {
 		t.Errorf("%v, %v, due at %d", ids, err, v.LeaseDue())
 	}
 }

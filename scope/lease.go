@@ -17,8 +17,7 @@ const (
 	LeaseGrant LeaseKind = 1
 	// LeaseRevoke ends a lease, and deletes the keys attached to it.
 	LeaseRevoke LeaseKind = 2
-	// LeaseKeepAlive renews leases for their whole TTL. Missing leases are
-	// ignored.
+	// LeaseKeepAlive renews leases for their whole TTL, and half as much again. Missing leases are ignored.
 	LeaseKeepAlive LeaseKind = 3
 )
 
@@ -30,7 +29,8 @@ type LeaseRequest struct {
 	TTL  int64   // LeaseGrant: in seconds, at most MaxLeaseTTL; one below MinLeaseTTL counts as that
 
 	// Asked is when the request was made, by the requester's clock; not for LeaseRevoke. A lease lasts from then on,
-	// or from its block's time if that is later: a leader that backdates its block does not shorten the lease.
+	// or from its block's time if that is later, for its TTL and half as much again: a leader that backdates its block
+	// does not shorten the lease.
 	Asked aweigh.Instant
 }
 
@@ -105,6 +105,19 @@ type Granted struct {
 	Expires aweigh.Instant // by the blocks' time; the first block from then on ends it
 	Keys    int            // attached
 	Keeper  aweigh.Hash    // author of the request that granted it
+}
+
+// Lasts reports whether the lease lasts for its whole TTL from an instant on, by the blocks' time, without a request to
+// keep it alive.
+func (g *Granted) Lasts(from aweigh.Instant) bool { return after(from, g.TTL) <= g.Expires }
+
+// Left returns for how long a client can count on the lease at an instant, by the blocks' time: at most for its TTL,
+// and not below 0. The lease may last for half its TTL more.
+func (g *Granted) Left(at aweigh.Instant) time.Duration {
+	if g.Lasts(at) {
+		return time.Duration(g.TTL) * time.Second // MaxLeaseTTL fits
+	}
+	return max(0, g.Expires.Sub(at))
 }
 
 // Lease is a lease, if it is there.

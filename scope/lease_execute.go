@@ -49,7 +49,7 @@ func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err erro
 		return failure, nil
 	}
 	ttl := max(r.TTL, MinLeaseTTL)
-	x.setLease(id, nil, &lease{ttl: ttl, expires: after(from, ttl), keeper: m.Author})
+	x.setLease(id, nil, &lease{ttl: ttl, expires: leaseEnd(from, ttl), keeper: m.Author})
 	x.next.head.Leases++
 	out.TTLs = []int64{ttl}
 	return nil, x.charge(x.space.chargeOfLease(id), heldLeases, charge{Entries: names, Amount: 1})
@@ -81,8 +81,7 @@ func (x *execution) revocable(m *CheckedMutation, id int64) (failure, err error)
 	return x.permitted(m, &p)
 }
 
-// keepAlive renews leases for their whole TTL from an instant on, and never
-// shortens one.
+// keepAlive renews leases from an instant on, for their whole TTL and half as much again, and never shortens one.
 func (x *execution) keepAlive(ids []int64, from aweigh.Instant) (ttls []int64, err error) {
 	ttls = make([]int64, len(ids))
 	for i, id := range ids {
@@ -95,7 +94,7 @@ func (x *execution) keepAlive(ids []int64, from aweigh.Instant) (ttls []int64, e
 		}
 		ttls[i] = l.ttl
 		longer := l
-		longer.expires = max(l.expires, after(from, l.ttl))
+		longer.expires = max(l.expires, leaseEnd(from, l.ttl))
 		x.setLease(id, &l, &longer)
 	}
 	return ttls, nil

@@ -50,6 +50,13 @@ func (l *lease) until(resumed aweigh.Instant) aweigh.Instant {
 	return max(l.expires, after(resumed, l.ttl))
 }
 
+// leaseEnd returns when a lease ends that is granted or kept alive at an instant: after its TTL and half as much again,
+// rounded up to a second. So a request that comes in the first half of the TTL finds that the lease lasts for its whole
+// TTL already, and needs no block (Granted.Lasts).
+func leaseEnd(from aweigh.Instant, ttl int64) aweigh.Instant {
+	return after(after(from, ttl), (ttl+1)/2)
+}
+
 // after is so many seconds after an instant, or the end of time.
 func after(t aweigh.Instant, seconds int64) aweigh.Instant {
 	if seconds > (math.MaxInt64-int64(t))/int64(time.Second) {

@@ -45,12 +45,12 @@ func (w *world) expires(id int64) aweigh.Instant {
 	return g.Expires
 }
 
-// TestLeaseEndsWithTheFirstBlockOfItsTime: not a nanosecond before, all keys at
+// TestLeaseEndsWithTheFirstBlockOfItsTime: after its TTL and half as much again, not a nanosecond before, all keys at
 // one revision, with the reason in the lineage.
 func TestLeaseEndsWithTheFirstBlockOfItsTime(t *testing.T) {
 	w := newWorld(t)
 	w.step(w.grant(0x1f, 10), w.ops(leased("b", "1", 0x1f), leased("a", "2", 0x1f)), w.put("c", "3"))
-	end := w.now.Add(10 * time.Second)
+	end := w.now.Add(15 * time.Second)
 	if w.expires(0x1f) != end || w.state.Head().LeaseDue != end {
 		t.Fatalf("the lease ends at %d, looked at %d; want %d", w.expires(0x1f), w.state.Head().LeaseDue, end)
 	}
@@ -170,16 +170,16 @@ func TestLeaseLastsFromWhenItWasAskedFor(t *testing.T) {
 	asked := w.now.Add(30 * time.Second)
 	r := LeaseRequest{Kind: LeaseGrant, IDs: []int64{1}, TTL: 10, Asked: asked}
 	w.one(w.mutation(Lease, r)) // at one second
-	if got, want := w.expires(1), asked.Add(10*time.Second); got != want {
+	if got, want := w.expires(1), asked.Add(15*time.Second); got != want {
 		t.Fatalf("ends at %d, want %d", got, want)
 	}
 	w.one(w.keepAlive(1))
-	if got, want := w.expires(1), asked.Add(10*time.Second); got != want {
+	if got, want := w.expires(1), asked.Add(15*time.Second); got != want {
 		t.Fatalf("kept alive it ends at %d, want %d", got, want)
 	}
 	w.now = asked
 	w.one(w.keepAlive(1))
-	if got, want := w.expires(1), w.now.Add(10*time.Second); got != want {
+	if got, want := w.expires(1), w.now.Add(15*time.Second); got != want {
 		t.Fatalf("kept alive later it ends at %d, want %d", got, want)
 	}
 }
@@ -191,14 +191,15 @@ func TestLeasesOutliveAHalt(t *testing.T) {
 	w := newWorld(t)
 	w.step(w.grant(1, 10), w.grant(2, 20), w.grant(3, 100))
 	begin := w.now
-	w.now = begin.Add(15 * time.Second)
+	w.now = begin.Add(20 * time.Second)
 	w.step() // 6 s late for the first
 	back := w.now
 	if w.state.Head().Resumed != back {
 		t.Fatalf("resumed at %d, want %d", w.state.Head().Resumed, back)
 	}
 	for id, ttl := range map[int64]int64{1: 10, 2: 20, 3: 100} { // order-free: each is checked alone
-		if got, want := w.expires(id), max(begin, back).Add(time.Duration(ttl)*time.Second); got != want {
+		lasts := time.Duration(ttl) * time.Second
+		if got, want := w.expires(id), max(begin.Add(lasts+lasts/2), back.Add(lasts)); got != want {
 			t.Errorf("lease %d ends at %d, want %d", id, got, want)
 		}
 	}
@@ -214,7 +215,7 @@ func TestLeasesOutliveAHalt(t *testing.T) {
 		t.Error("the second lease outlived a block that was in time")
 	}
 	w.one(w.grant(4, 1000))
-	w.now = w.now.Add(90 * time.Second) // no block for long
+	w.now = w.now.Add(140 * time.Second) // no block for long
 	w.step()
 	if w.state.Head().Resumed == back || w.expires(3) == 0 {
 		t.Error("the third lease ended with the first block after a halt")
@@ -226,7 +227,7 @@ func TestLeasesOutliveAHalt(t *testing.T) {
 func TestAnIdleScopeDidNotHalt(t *testing.T) {
 	w := newWorld(t)
 	w.one(w.grant(1, 3600))
-	w.now = w.now.Add(time.Hour)
+	w.now = w.now.Add(90 * time.Minute)
 	w.step()
 	if w.expires(1) != 0 || w.state.Head().Resumed != 0 {
 		t.Errorf("lease ends at %d, resumed at %d", w.expires(1), w.state.Head().Resumed)
@@ -245,7 +246,7 @@ func TestExpiryIsBoundedInABlock(t *testing.T) {
 	}
 	w.step(muts...)
 	rev := w.state.Head().Revision
-	w.now = w.now.Add(10 * time.Second)
+	w.now = w.now.Add(15 * time.Second)
 	for _, left := range []int64{10, 0, 0} {
 		w.step()
 		if h := w.state.Head(); w.count() != left || h.Leases != left || h.Revision != rev+expireLeases+10-left || (h.LeaseDue != 0) != (left > 0) {
@@ -263,7 +264,7 @@ func TestExpiryIsBoundedInABlock(t *testing.T) {
 		muts = append(muts, w.ops(ops...))
 	}
 	w.step(muts...)
-	w.now = w.now.Add(10 * time.Second)
+	w.now = w.now.Add(15 * time.Second)
 	for _, left := range []int64{expireKeys * 6 / 10, 0} {
 		if w.step(); w.count() != left {
 			t.Fatalf("%d keys are left, want %d", w.count(), left)
@@ -339,4 +340,30 @@ func TestRollbacksStayWithinTheLease(t *testing.T) {
 	w.one(w.ops(put("rest", "")))
 	w.one(back())
 	w.checkDigest()
+}
+
+// TestLeaseLastsSaysHowLong: a lease lasts for its TTL from any instant in the first half of that; a client can count
+// on its TTL until then, and on what is left afterwards. An odd TTL is rounded up, and the longest one does not overflow.
+func TestLeaseLastsSaysHowLong(t *testing.T) {
+	w := newWorld(t)
+	for id, ttl := range []int64{1, 2, 7, 10, MaxLeaseTTL} {
+		id := int64(id + 1)
+		w.one(w.grant(id, ttl))
+		g, _, err := w.state.Lease(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ttl := max(ttl, MinLeaseTTL)
+		half := w.now.Add(time.Duration((ttl+1)/2) * time.Second)
+		if !g.Lasts(w.now) || !g.Lasts(half) || ttl < MaxLeaseTTL && g.Lasts(half+1) {
+			t.Errorf("a lease of %d s from %d on ends at %d, and lasts from %d on: %v, a nanosecond later %v",
+				ttl, w.now, g.Expires, half, g.Lasts(half), g.Lasts(half+1))
+		}
+		if got := g.Left(half); got != time.Duration(ttl)*time.Second {
+			t.Errorf("%v of a lease of %d s are left", got, ttl)
+		}
+		if ttl < MaxLeaseTTL && (g.Left(g.Expires-1) != 1 || g.Left(g.Expires) != 0 || g.Left(g.Expires+1) != 0) {
+			t.Errorf("%v, %v and %v are left at its end", g.Left(g.Expires-1), g.Left(g.Expires), g.Left(g.Expires+1))
+		}
+	}
 }

@@ -89,7 +89,7 @@ type lastEnd struct {
 type promised map[int64]promise
 
 type promise struct {
-	ttl   time.Duration
+	lasts time.Duration  // from a request on: the TTL and half as much again
 	until aweigh.Instant // it lasts at least
 }
 
@@ -258,10 +258,10 @@ func (p promised) hear(r *scope.LeaseRequest, at aweigh.Instant, applied, unknow
 	case unknown || applied && r.Kind == scope.LeaseRevoke:
 		delete(p, id)
 	case applied && r.Kind == scope.LeaseGrant:
-		ttl := time.Duration(r.TTL) * time.Second
-		p[id] = promise{ttl, from.Add(ttl)}
+		lasts := time.Duration(r.TTL+(r.TTL+1)/2) * time.Second
+		p[id] = promise{lasts, from.Add(lasts)}
 	case applied && known:
-		p[id] = promise{was.ttl, max(was.until, from.Add(was.ttl))}
+		p[id] = promise{was.lasts, max(was.until, from.Add(was.lasts))}
 	}
 }
 

@@ -49,7 +49,7 @@ func TestIdleNetworkWakesForALease(t *testing.T) {
 	w.putLeased(t, w.Nodes[1], "/leased", 7)
 	w.Run(granted+time.Minute-w.Now(), nil)
 	before := w.Events()
-	w.Run(granted+599*time.Second-w.Now(), nil)
+	w.Run(granted+899*time.Second-w.Now(), nil)
 	if w.Events() != before {
 		t.Fatalf("%d events while a lease lasts", w.Events()-before)
 	}
@@ -58,7 +58,7 @@ func TestIdleNetworkWakesForALease(t *testing.T) {
 			t.Fatalf("%s lost the key before its time", n)
 		}
 	}
-	w.Run(granted+601*time.Second-w.Now(), nil)
+	w.Run(granted+901*time.Second-w.Now(), nil)
 	for _, n := range w.Nodes {
 		if _, ok := n.get("/leased"); ok || n.state().Head().Leases != 0 {
 			t.Fatalf("%s has the key a second after its time", n)

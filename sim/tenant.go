@@ -87,7 +87,7 @@ func (t *leaseClient) later() {
 	w := t.w
 	wait := time.Duration(t.ttl) * time.Second / 3
 	if w.ask.IntN(4) == 0 { // the lease will be over
-		w.atBusy(3*wait+time.Duration(w.ask.Int64N(int64(2*time.Second))), t.grant)
+		w.atBusy(3*wait*3/2+time.Duration(w.ask.Int64N(int64(2*time.Second))), t.grant)
 		return
 	}
 	if guarded(&w.Scenario) && w.ask.IntN(3) == 0 {

@@ -28,6 +28,15 @@ func (l Lease) until(resumed aweigh.Instant) aweigh.Instant {
 	return max(l.Expires, after(resumed, l.TTL))
 }
 
+// end is when a lease ends that begins at an instant, or is kept alive then: a half of its TTL later than promised.
+func end(from aweigh.Instant, ttl int64) aweigh.Instant {
+	t := after(from, ttl)
+	if ttl%2 != 0 {
+		ttl++
+	}
+	return after(t, ttl/2)
+}
+
 // after is so many seconds after an instant, or the end of time.
 func after(t aweigh.Instant, seconds int64) aweigh.Instant {
 	if seconds > (math.MaxInt64-int64(t))/int64(time.Second) {
@@ -114,7 +123,7 @@ func (m *Model) leasing(mut *scope.CheckedMutation) (ttls []int64, failure error
 			l, ok := all[id]
 			ttls = append(ttls, l.TTL)
 			if ok {
-				l.Expires = max(l.Expires, after(from, l.TTL))
+				l.Expires = max(l.Expires, end(from, l.TTL))
 				all[id] = l
 			}
 		}
@@ -144,7 +153,7 @@ func (m *Model) leasing(mut *scope.CheckedMutation) (ttls []int64, failure error
 	}
 	m.charge(leaseCharge(id), names, 1)
 	ttl := max(r.TTL, scope.MinLeaseTTL)
-	all[id] = Lease{TTL: ttl, Expires: after(from, ttl), Keeper: mut.Author}
+	all[id] = Lease{TTL: ttl, Expires: end(from, ttl), Keeper: mut.Author}
 	return []int64{ttl}, nil
 }
 
