@@ -25,6 +25,10 @@ type Seat struct {
 	disk     *Disk
 	follow   [][]byte // see node.Config
 
+	// turn holds a token while a life begins. A start waits for its disk in virtual time, which stands still while a
+	// goroutine waits for a mutex: so mu is not held meanwhile.
+	turn chan struct{}
+
 	mu    sync.Mutex
 	lives int
 	keep  int   // of the commits that the last life did not sync, so many are still there
@@ -54,16 +58,20 @@ func (s *Seat) node() *node.Node {
 
 // start begins a life on what the disk has.
 func (s *Seat) start() error {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.life != nil {
+		s.mu.Unlock()
 		return nil
 	}
 	s.lives++
+	anchor := s.anchor
 	l := &life{disk: s.disk.mount(s.keep), done: make(chan struct{})}
+	s.mu.Unlock()
 	var err error
 	l.node, err = node.New(node.Config{
-		Name: s.name, Genesis: s.world.genesis, Identity: s.identity, Anchor: s.anchor, Store: l.disk, Follow: s.follow,
+		Name: s.name, Genesis: s.world.genesis, Identity: s.identity, Anchor: anchor, Store: l.disk, Follow: s.follow,
 		SnapshotBehind: s.world.plan.Behind, SnapshotPart: s.world.plan.Part, Prune: s.world.plan.Prune,
 		WatchMemory: s.world.plan.WatchMemory, FirstCome: s.world.plan.FirstCome, Log: s.world.log.With("node", s.name),
 		MakeAnchor: func() (votes.PrivateKey, error) { return s.world.anchorKey(s) },
@@ -76,7 +84,10 @@ func (s *Seat) start() error {
 		return fmt.Errorf("starting %s: %w", s.name, err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	l.stop, s.life = stop, l
+	l.stop = stop
+	s.mu.Lock()
+	s.life = l
+	s.mu.Unlock()
 	go func() {
 		err := l.node.Run(ctx)
 		s.mu.Lock()
@@ -147,9 +158,11 @@ const closeWithin = 20 * time.Second
 // stop ends a life. killed says that the process dies at once: nothing that it does from here on is seen, and the disk
 // forgets some of what was not synced.
 func (s *Seat) stop(killed bool) {
+	s.turn <- struct{}{} // a life that begins is stopped, too
 	s.mu.Lock()
 	l := s.life
 	s.life = nil
+	<-s.turn
 	if l == nil {
 		s.mu.Unlock()
 		return

@@ -121,7 +121,7 @@ func (w *World) found() error {
 	})
 	var founders []machine.Founder
 	for i := range p.Anchors + p.Observers {
-		s := &Seat{world: w, number: i, name: fmt.Sprintf("n%d", i), disk: newDisk(), keep: 1 << 30}
+		s := &Seat{world: w, number: i, name: fmt.Sprintf("n%d", i), disk: newDisk(), keep: 1 << 30, turn: make(chan struct{}, 1)}
 		var err error
 		if s.identity, err = votes.GenerateKey(votes.Ed25519, w.chance.of("identity", i)); err != nil {
 			return err
