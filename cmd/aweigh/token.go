@@ -165,14 +165,14 @@ func (a *app) tokenCreate() *cobra.Command {
 				}
 			}
 			g.Object = aweigh.UID{1}
-			if _, err := token.New(by.Key, held, g); err != nil { // before there is a record
+			if _, err := newToken(by.Key, held, g); err != nil { // before there is a record
 				return err
 			}
 			if g.Object, err = putRecord(ctx, by, &g); err != nil {
 				return fmt.Errorf("the token's record %s: %w", show.Key(g.Record), err)
 			}
 		}
-		t, err := token.New(by.Key, held, g)
+		t, err := newToken(by.Key, held, g)
 		if err != nil {
 			return err
 		}
@@ -210,6 +210,15 @@ func (a *app) warnOfWidened(held *token.Token, verbs []string) {
 			}
 		}
 	}
+}
+
+// newToken is token.New, whose error says that no token can be made as things stand.
+func newToken(signer votes.PrivateKey, before []scope.Grant, g scope.Grant) (*token.Token, error) {
+	t, err := token.New(signer, before, g)
+	if errors.Is(err, scope.ErrInvalid) {
+		err = fmt.Errorf("%w: %w", errState, err)
+	}
+	return t, err
 }
 
 // recordOf is how the value of a token's record begins.
@@ -272,7 +281,7 @@ func (a *app) tokenNarrow() *cobra.Command {
 		}
 		a.warnOfWidened(held, g.Verbs)
 		g.Scope, g.NotAfter = held.Last().Scope, min(g.NotAfter, held.NotAfter())
-		t, err := token.New(signer, held.Grants, g)
+		t, err := newToken(signer, held.Grants, g)
 		if err != nil {
 			return err
 		}
@@ -387,6 +396,11 @@ func readToken(name string) (*token.Token, error) {
 	data, err := readSome(name)
 	if err != nil {
 		return nil, err
+	}
+	if !token.Is(data) {
+		if other := otherKind(name, data, "name the file of a token, which \"aweigh token create\" makes"); other != nil {
+			return nil, other
+		}
 	}
 	t, err := token.Parse(string(data))
 	if err != nil {
