@@ -81,7 +81,7 @@ func (s AnchorSays) Words() string {
 	case AnchorStopped:
 		return "does not run this scope: see its log"
 	case AnchorRefuses:
-		return "does not let this node read: it needs an invite (aweigh join INVITE)"
+		return "does not let this node read: it needs an invite (aweigh join FILE)"
 	case AnchorMute:
 		return "is connected, and does not answer"
 	case AnchorAway:

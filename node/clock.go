@@ -101,8 +101,8 @@ func (n *Replica) clock(from machine.Peer, h scope.Header) {
 	}
 }
 
-// behindSomeClock reports whether the last proposals of an anchor show a clock that is ahead of this node's by more than
-// the bound: then this node's own may be behind.
+// behindSomeClock reports whether the last proposals of an anchor show a clock that is ahead of this node's by more
+// than the bound: then this node's own may be behind.
 func (n *Replica) behindSomeClock() bool {
 	return slices.ContainsFunc(n.measured.roster.Load().all, func(a *anchorMeasure) bool {
 		sign, _ := a.clock.wrong()

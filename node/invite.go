@@ -58,6 +58,11 @@ func (i Invite) String() string {
 	return invitePrefix + inviteText.EncodeToString(append(raw, sum[:4]...))
 }
 
+// IsInvite reports whether a text looks like an invite.
+func IsInvite(text []byte) bool {
+	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(string(text))), invitePrefix)
+}
+
 // ErrInvite is wrapped by errors about text that is no invite.
 var ErrInvite = errors.New("node: not an invite")
 

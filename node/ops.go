@@ -394,7 +394,7 @@ func (n *Replica) unread(cause error) error {
 		if refusing > 1 {
 			who = fmt.Sprintf("%d anchors do", refusing)
 		}
-		why = fmt.Sprintf("%s not let this node read: it needs an invite (\"aweigh invite\" at a node that may read, and \"aweigh join INVITE --data-dir DIR\" here)", who)
+		why = fmt.Sprintf("%s not let this node read: it needs an invite (\"aweigh invite\" at a node that may read, and \"aweigh join FILE --data-dir DIR\" here)", who)
 	case r.Weight < r.Reads:
 		why = fmt.Sprintf("no quorum: anchors of weight %d are reachable, answers of %d are needed", r.Weight, r.Reads)
 	}

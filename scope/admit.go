@@ -182,10 +182,8 @@ func (s *State) Admits(b *CheckedBundle, now aweigh.Instant) (failure, err error
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; i < len(b.mutations[0].grants); i++ {
-		if failure, err = s.revoked(&b.mutations[0].grants[i]); failure != nil || err != nil {
-			return failure, err
-		}
+	if failure, err = s.Revoked(b); failure != nil || err != nil {
+		return failure, err
 	}
 	n, failure := e.forbidden(b)
 	applied := false
@@ -289,6 +287,20 @@ func (s *State) fails(m *CheckedMutation, now aweigh.Instant) (failure, err erro
 		return nil, err
 	}
 	return Failure(out.Reason), nil
+}
+
+// Revoked returns why a grant by which a bundle acts has no record, nil if all have one.
+func (s *State) Revoked(b *CheckedBundle) (failure, err error) {
+	all := b.mutations[0].grants // the same for all
+	for i := 0; i < len(all) && failure == nil && err == nil; i++ {
+		failure, err = s.revoked(&all[i])
+	}
+	return failure, err
+}
+
+// Recorded reports whether a bundle acts by a grant that has a record.
+func (b *CheckedBundle) Recorded() bool {
+	return slices.ContainsFunc(b.mutations[0].grants, func(g Grant) bool { return len(g.Record) > 0 })
 }
 
 // revoked returns why a grant has no record: it is revoked, or was never on record as far as the state knows.

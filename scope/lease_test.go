@@ -343,7 +343,7 @@ func TestRollbacksStayWithinTheLease(t *testing.T) {
 }
 
 // TestLeaseLastsSaysHowLong: a lease lasts for its TTL from any instant in the first half of that; a client can count
-// on its TTL until then, and on what is left afterwards. An odd TTL is rounded up, and the longest one does not overflow.
+// on its TTL until then, and on what is left afterwards. An odd TTL is rounded up, and the longest does not overflow.
 func TestLeaseLastsSaysHowLong(t *testing.T) {
 	w := newWorld(t)
 	for id, ttl := range []int64{1, 2, 7, 10, MaxLeaseTTL} {

@@ -71,7 +71,7 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 		if err := s.oneNetwork(cmd.Context()); err != nil {
 			return err
 		}
-		err = do(cmd.Context(), s, args)
+		err = s.unread(cmd.Context(), args, do(cmd.Context(), s, args))
 		if u := undecided(cmd, err); u != nil {
 			err = errors.Join(err, s.Printer.Undecided(u))
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/aweigh/aweigh/alias"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/audit"
+	"github.com/aweigh/aweigh/internal/authn/device"
+	"github.com/aweigh/aweigh/internal/authn/oidc"
 	"github.com/aweigh/aweigh/internal/backup"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/daemon"
@@ -48,15 +50,15 @@ const (
 const exitHelp = `Exit codes:
   0  done
   1  another error
-  2  the command line, a setting or a request makes no sense, or a file is not there or is
-     a directory
+  2  the command line, a setting or a request makes no sense, or a file is not there, is a
+     directory or is of another kind than the one that the command reads
   3  there is no such key, object, scope, motion, decision or anchor, or a revision is
      compacted or in the future
   4  a condition did not hold, a rule of the policy denied it, a write was ordered and
      failed or its time had passed, a decision is void, superseded, rejected or expired,
-     or it would change nothing: nothing changed
+     a login was denied or not done in time, or it would change nothing: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
-  6  no node, or too few anchors, can be reached
+  6  no node, too few anchors, or no issuer of a login, can be reached
   7  a proof, a trail, a ballot, a token, a replay, a backup, a store or the file of
      "checkpoint --since" does not hold, or is not one
   8  the node's disk failed, or its store is damaged
@@ -145,6 +147,10 @@ var codes = []struct {
 	{client.ErrDenied, exitCompare},
 	{node.ErrNotAdmitted, exitCompare},
 	{client.ErrToken, exitCompare},
+	{device.ErrNone, exitCompare},
+	{device.ErrDenied, exitCompare},
+	{device.ErrExpired, exitCompare},
+	{oidc.ErrIssuer, exitUsage},
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
 	{client.ErrBusy, exitBusy},
@@ -159,6 +165,7 @@ var codes = []struct {
 	{client.ErrUnread, exitUnreachable},
 	{client.ErrUnreachable, exitUnreachable},
 	{errFew, exitUnreachable},
+	{errIssuer, exitUnreachable},
 	{running.ErrNone, exitUnreachable},
 	{running.ErrMany, exitUsage},
 	{context.DeadlineExceeded, exitUnreachable},

@@ -135,15 +135,17 @@ func (a *app) init() *cobra.Command {
 
 func (a *app) join() *cobra.Command {
 	c := &cobra.Command{
-		Use: "join INVITE", Short: "Join a network as an observer", Args: cobra.ExactArgs(1),
-		Long: "Makes a node that follows a network, checking everything, and runs it. An invite with a\n" +
-			"secret admits it as an observer. The genesis comes from the nodes that the invite names,\n" +
+		Use: "join FILE", Short: "Join a network as an observer", Args: cobra.ExactArgs(1),
+		Long: "Makes a node that follows a network, checking everything, and runs it. FILE holds the invite;\n" +
+			"- is standard input. An invite with a secret admits the node as an observer. Such an invite\n" +
+			"is not taken on the command line, which other users of the machine can see; one without a\n" +
+			"secret may stand in the place of FILE. The genesis comes from the nodes that the invite names,\n" +
 			"and is checked against it. The invite also carries the roster that was in force where it\n" +
 			"was made, unless the network was in its first epoch; --trusted names another. A history\n" +
 			"that does not come by that roster is refused, as keys of anchors that left can sign one,\n" +
 			"and nothing is served before it has come so far. Without a roster, a genesis that is older\n" +
 			"than --trusting-period is refused.",
-		Example: "  aweigh join aweigh1…\n  aweigh join aweigh1… --data-dir ./observer --name reader",
+		Example: "  aweigh invite | aweigh join -\n  aweigh join ./invite --data-dir ./observer --name reader",
 	}
 	settings := nodeFlags("/ip4/0.0.0.0/tcp/0")
 	wait := settings.Duration("timeout", 30*time.Second, "how long to wait for a node that knows the genesis")
@@ -151,9 +153,9 @@ func (a *app) join() *cobra.Command {
 	stay := c.Flags().Bool("no-run", false, "make the node, and do not run it")
 	c.Flags().AddFlagSet(settings)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		invite, err := node.ParseInvite(args[0])
+		invite, err := a.inviteOf(args[0])
 		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
+			return err
 		}
 		dir, s, err := nodeSettings(settings, "")
 		if err != nil {
@@ -207,6 +209,31 @@ func (a *app) join() *cobra.Command {
 		})
 	}
 	return c
+}
+
+// inviteOf is the invite in a file, or the argument itself if that is an invite without a secret.
+func (a *app) inviteOf(arg string) (invite node.Invite, err error) {
+	text, given := []byte(arg), node.IsInvite([]byte(arg))
+	if !given {
+		if text, err = a.read(arg, scope.MaxProofBytes); err != nil {
+			return invite, err
+		}
+	}
+	invite, err = node.ParseInvite(string(text))
+	switch {
+	case err != nil && !given && !node.IsInvite(text):
+		if other := otherKind(arg, text, "name the file of an invite, which \"aweigh invite\" prints"); other != nil {
+			return invite, other
+		}
+		return invite, fmt.Errorf("%w: %s: %w", errUsage, arg, err)
+	case err != nil:
+		return invite, fmt.Errorf("%w: %w", errUsage, err)
+	case given && len(invite.Secret) > 0:
+		return node.Invite{}, fmt.Errorf("%w: the secret of the invite %s stands on the command line, which other users of this "+
+			"machine can see; give the name of its file, or - and the invite on standard input, as in: aweigh invite | aweigh join -; "+
+			"if others can see it, end it with: aweigh invite revoke %s", errUsage, show.Line(invite.Ticket), show.Word(invite.Ticket))
+	}
+	return invite, nil
 }
 
 // progress prints a node's progress until it has caught up with its peers.

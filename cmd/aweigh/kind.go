@@ -1,10 +1,15 @@
 package main
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/aweigh/aweigh/internal/keyfile"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/internal/token"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -33,5 +38,40 @@ func kindOf(name string, raw []byte) string {
 	if g, err := scope.DecodeGenesis(raw); err == nil {
 		return fmt.Sprintf("%s is the genesis of network %s", name, g.Hash())
 	}
+	return kindOfText(name, raw)
+}
+
+// kindOfText is kindOf for files of text.
+func kindOfText(name string, raw []byte) string {
+	text := strings.TrimSpace(string(raw))
+	block, _ := pem.Decode(raw)
+	_, public := votes.ParsePublicKey(text)
+	private, err := votes.ParsePrivateKey(text)
+	switch {
+	case token.Is(raw):
+		return fmt.Sprintf("%s is a token; see it with: aweigh token show %s", name, show.Word(name))
+	case node.IsInvite(raw):
+		return fmt.Sprintf("%s is an invite, which \"aweigh join\" takes", name)
+	case public == nil:
+		return fmt.Sprintf("%s is a public key, with which nothing can be signed", name)
+	case keyfile.IsEncrypted(raw):
+		return fmt.Sprintf("%s is a key file; see its public key with: aweigh voter show %s", name, show.Word(name))
+	case err == nil:
+		return fmt.Sprintf("%s is the private key of %s", name, private.Public())
+	case block != nil:
+		return fmt.Sprintf("%s is a PEM file of type %s, of another program", name, show.Line(block.Type))
+	}
 	return ""
 }
+
+// otherKind is the error of a file of another kind than the one that a command reads; nil if its kind is not known.
+// wants says what to name instead.
+func otherKind(name string, raw []byte, wants string) error {
+	if other := kindOf(name, raw); other != "" {
+		return fmt.Errorf("%w: %s; %s", errOtherKind, other, wants)
+	}
+	return nil
+}
+
+// wantsKey says which files are keys.
+const wantsKey = "name the file of a private key, which \"aweigh voter new\" makes"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -82,6 +83,9 @@ func (f *tokenFile) read(context.Context) (string, error) {
 	return token, nil
 }
 
+// errIssuer is wrapped where an issuer does not answer.
+var errIssuer = errors.New("the issuer cannot be reached")
+
 // login is the token of "aweigh login".
 type login struct {
 	of device.Config
@@ -152,6 +156,10 @@ func (a *app) login() *cobra.Command {
 		}
 		cfg.Client, cfg.CA = *id, *ca
 		t, err := device.Login(cmd.Context(), cfg, a.err)
+		var dial *net.OpError
+		if errors.As(err, &dial) {
+			return fmt.Errorf("%w: %w", errIssuer, err)
+		}
 		if err != nil {
 			return err
 		}

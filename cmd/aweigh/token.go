@@ -88,17 +88,20 @@ func (f *grantFlags) grant(name string, now time.Time) (g scope.Grant, err error
 	return g, nil
 }
 
-// write hands out a token that was made.
-func (f *grantFlags) write(a *app, t *token.Token, format show.Format) error {
+// write hands out a token that was made, with warnings about it.
+func (f *grantFlags) write(a *app, t *token.Token, format show.Format, warnings []string) error {
+	for _, w := range warnings {
+		fmt.Fprintf(a.err, "aweigh: warning: %s\n", show.Line(w))
+	}
 	text, now := t.Encode(), aweigh.InstantOf(time.Now())
 	if *f.file != "" {
 		if err := writeNew(*f.file, []byte(text+"\n"), 0o600); err != nil {
 			return err
 		}
-		return show.Printer{Out: a.out, Format: format}.Token(t, "", *f.file, now)
+		return show.Printer{Out: a.out, Format: format}.Token(t, "", *f.file, now, warnings...)
 	}
 	if format == show.JSON {
-		return show.Printer{Out: a.out, Format: format}.Token(t, text, "", now)
+		return show.Printer{Out: a.out, Format: format}.Token(t, text, "", now, warnings...)
 	}
 	if err := (show.Printer{Out: a.err, Format: format}).Token(t, "", "", now); err != nil {
 		return err
@@ -147,7 +150,8 @@ func (a *app) tokenCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := a.warnOfVerbs(ctx, s, about, g.Verbs); err != nil {
+		warnings, err := vain(ctx, s, by, about, append(slices.Clone(held), g))
+		if err != nil {
 			return err
 		}
 		for _, prefix := range g.Prefixes {
@@ -165,51 +169,48 @@ func (a *app) tokenCreate() *cobra.Command {
 				}
 			}
 			g.Object = aweigh.UID{1}
-			if _, err := token.New(by.Key, held, g); err != nil { // before there is a record
+			if _, err := newToken(by.Key, held, g); err != nil { // before there is a record
 				return err
 			}
 			if g.Object, err = putRecord(ctx, by, &g); err != nil {
 				return fmt.Errorf("the token's record %s: %w", show.Key(g.Record), err)
 			}
 		}
-		t, err := token.New(by.Key, held, g)
+		t, err := newToken(by.Key, held, g)
 		if err != nil {
 			return err
 		}
-		return flags.write(a, t, s.Format)
+		return flags.write(a, t, s.Format, warnings)
 	})
 }
 
-// warnOfVerbs prints which verbs of a token permit nothing under the policy of the scope that decides about a key.
-func (a *app) warnOfVerbs(ctx context.Context, s *session, key []byte, verbs []string) error {
-	if len(verbs) == 0 {
-		return nil
-	}
+// vain is what of a new token permits nothing under the policy of the scope that decides about a key.
+func vain(ctx context.Context, s *session, by *client.Author, key []byte, chain []scope.Grant) ([]string, error) {
 	in, _, err := s.whereDecided(ctx, key)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, p, err := in.policy(ctx)
+	r, p, err := in.policy(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, odd := range policytext.OddVerbs(verbs, p.Actions) {
-		fmt.Fprintf(a.err, "aweigh: warning: %s\n", show.Line(odd))
+	signer := by.Key.Public().ID()
+	if len(chain) > 1 {
+		signer = chain[0].By.ID()
 	}
-	return nil
+	odd := policytext.OddVerbs(chain[len(chain)-1].Verbs, p.Actions)
+	return append(odd, policytext.Vain(chain, &policytext.Signer{
+		Rights: p.Rights(signer, anchorIn(r, signer)), Authors: p.Authors, Actions: p.Actions,
+	})...), nil
 }
 
-// warnOfWidened prints which verbs of a narrower token the token does not permit from which it is made.
-func (a *app) warnOfWidened(held *token.Token, verbs []string) {
-	for _, verb := range verbs {
-		for i := range held.Grants {
-			if by := &held.Grants[i]; len(by.Verbs) > 0 && !slices.Contains(by.Verbs, verb) {
-				fmt.Fprintf(a.err, "aweigh: warning: the grant %s does not permit the verb %s, so the new token does not either; it permits %s\n",
-					show.Line(by.Name), show.Line(verb), show.Line(strings.Join(by.Verbs, ", ")))
-				break
-			}
-		}
+// newToken is token.New, whose error says that no token can be made as things stand.
+func newToken(signer votes.PrivateKey, before []scope.Grant, g scope.Grant) (*token.Token, error) {
+	t, err := token.New(signer, before, g)
+	if errors.Is(err, scope.ErrInvalid) {
+		err = fmt.Errorf("%w: %w", errState, err)
 	}
+	return t, err
 }
 
 // recordOf is how the value of a token's record begins.
@@ -270,13 +271,12 @@ func (a *app) tokenNarrow() *cobra.Command {
 		if signer.IsZero() || signer.Public().ID() != held.Last().To.ID() {
 			return fmt.Errorf("%w: the token is for the key %s; name its file with --as", errUsage, held.Last().To)
 		}
-		a.warnOfWidened(held, g.Verbs)
 		g.Scope, g.NotAfter = held.Last().Scope, min(g.NotAfter, held.NotAfter())
-		t, err := token.New(signer, held.Grants, g)
+		t, err := newToken(signer, held.Grants, g)
 		if err != nil {
 			return err
 		}
-		return flags.write(a, t, format)
+		return flags.write(a, t, format, policytext.Vain(t.Grants, nil))
 	}
 	return c
 }
@@ -387,6 +387,11 @@ func readToken(name string) (*token.Token, error) {
 	data, err := readSome(name)
 	if err != nil {
 		return nil, err
+	}
+	if !token.Is(data) {
+		if other := otherKind(name, data, "name the file of a token, which \"aweigh token create\" makes"); other != nil {
+			return nil, other
+		}
 	}
 	t, err := token.Parse(string(data))
 	if err != nil {

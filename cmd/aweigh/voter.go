@@ -202,9 +202,13 @@ func (a *app) openKey(ctx context.Context, name, passphraseFile string) (key vot
 		return key, false, err
 	}
 	if !keyfile.IsEncrypted(data) {
-		if key, err = votes.ParsePrivateKey(string(data)); err != nil {
-			err = fmt.Errorf("%s: %w; it is neither a key file of \"aweigh voter new\" nor a node's, or it is damaged", name, err)
+		if key, err = votes.ParsePrivateKey(string(data)); err == nil {
+			return key, false, nil
 		}
+		if other := otherKind(name, data, wantsKey); other != nil {
+			return key, false, other
+		}
+		err = fmt.Errorf("%s: %w; it is neither a key file of \"aweigh voter new\" nor a node's, or it is damaged", name, err)
 		return key, false, err
 	}
 	secret, err := a.passphrase(ctx, passphraseFile, "Passphrase of "+show.Line(name)+": ")

@@ -9,6 +9,24 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
+// Verbs are the verbs that an author may be asked about under a table of actions, in order.
+func Verbs(actions action.Table) []string {
+	all := append(slices.Clone(scope.AuthorVerbs), action.Write.String())
+	for i := range actions {
+		all = append(all, actions[i].Verb)
+	}
+	return slices.Compact(slices.Sorted(slices.Values(all)))
+}
+
+// CheckVerb returns an error that lists the verbs if a verb is not one of Verbs.
+func CheckVerb(verb string, actions action.Table) error {
+	known := Verbs(actions)
+	if slices.Contains(known, verb) {
+		return nil
+	}
+	return fmt.Errorf("no rule knows the verb %s; the verbs of this scope are %s%s", quoted(verb), strings.Join(known, ", "), meant(verb, known))
+}
+
 // OddVerbs report which verbs of an author or a token permit nothing that the verb suggests, under a table of actions:
 // they are valid, as a later table may know them.
 func OddVerbs(verbs []string, actions action.Table) (all []string) {

@@ -2,6 +2,7 @@ package show
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -156,15 +157,47 @@ type whyJSON struct {
 	AuthorName    string          `json:"author_name,omitempty"`
 	Mutation      string          `json:"mutation"`
 	Justification string          `json:"justification,omitempty"`
-	Caller        string          `json:"caller,omitempty"` // for whom the author made it, as the author states
-	Grants        [][]byte        `json:"grants,omitempty"` // canonical CBOR of each scope.Grant by which the author acted
-	Reason        string          `json:"reason,omitempty"` // why it was deleted without a transaction
+	Caller        string          `json:"caller,omitempty"`  // for whom the author made it, as the author states
+	Grants        [][]byte        `json:"grants,omitempty"`  // canonical CBOR of each scope.Grant by which the author acted
+	Granted       []grantedJSON   `json:"granted,omitempty"` // the same, for people: the first is of the author that it acted for
+	Reason        string          `json:"reason,omitempty"`  // why it was deleted without a transaction
 	Rule          string          `json:"rule"`
 	Needed        uint64          `json:"needed_weight"`
 	Origin        attestationJSON `json:"origin"` // the block that carried the change
 	Head          attestationJSON `json:"head"`   // a later one, whose lineage includes it
 	Approved      *approvedJSON   `json:"approved,omitempty"`
 	TakenFrom     string          `json:"taken_from,omitempty"` // the scope from which the key was taken over; there is no origin then
+}
+
+// grantedJSON is a grant by which an author acted.
+type grantedJSON struct {
+	Name   string `json:"name"`
+	By     string `json:"by"` // the key that signed it
+	ByName string `json:"by_name,omitempty"`
+	To     string `json:"to"` // the key that it is for
+}
+
+func grantedBy(g *scope.Genesis, r *scope.Report) (all []grantedJSON) {
+	for _, raw := range r.Mutation.Grants {
+		var x scope.Grant
+		if canon.Decode(raw, &x) == nil {
+			all = append(all, grantedJSON{x.Name, x.By.String(), nameUnder(g, r, x.By.ID()), x.To.String()})
+		}
+	}
+	return all
+}
+
+// nameUnder is the name of an author in the epoch of a change: of an anchor or its node, or of an entry of the policy.
+func nameUnder(g *scope.Genesis, r *scope.Report, id aweigh.Hash) string {
+	if name := cmp.Or(authorName(r.Under.Roster.Anchors, id), authorName(g.Anchors, id)); name != "" {
+		return name
+	}
+	for i := range r.Under.Policy.Authors {
+		if a := &r.Under.Policy.Authors[i]; a.Who == scope.OneKey && a.Key.ID() == id {
+			return a.Name
+		}
+	}
+	return ""
 }
 
 // Why writes the content of a verified proof; pinned reports whether its
@@ -176,15 +209,13 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	if !r.Entry.Mutation.IsZero() {
 		authorID = r.Author.ID()
 	}
-	author := authorName(r.Under.Roster.Anchors, authorID)
-	if author == "" {
-		author = authorName(g.Anchors, authorID)
-	}
+	author := nameUnder(&g, &r, authorID)
+	granted := grantedBy(&g, &r)
 	if p.Format == JSON {
 		out := whyJSON{
 			Network: g.Network().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
 			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: authorID.String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
-			Justification: r.Mutation.Justification, Caller: r.Mutation.Caller, Grants: r.Mutation.Grants, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
+			Justification: r.Mutation.Justification, Caller: r.Mutation.Caller, Grants: r.Mutation.Grants, Granted: granted, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
 			Origin: attestation(r.Origin), Head: attestation(r.Head), Approved: approvedOf(r.Approved),
 		}
 		if r.Taken != nil {
@@ -228,11 +259,18 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	if r.Mutation.Caller != "" {
 		rows = append(rows, []string{"  caller", r.Mutation.Caller + ", as the author states; nothing proves it"})
 	}
-	for _, raw := range r.Mutation.Grants {
-		var g scope.Grant
-		if canon.Decode(raw, &g) == nil {
-			rows = append(rows, []string{"  by grant", fmt.Sprintf("%s, which %s signed", g.Name, g.By)})
+	for i, x := range granted {
+		by := x.By
+		switch {
+		case x.ByName != "":
+			by = fmt.Sprintf("%s (%s)", x.ByName, x.By)
+		case i > 0:
+			by = fmt.Sprintf("the holder of %s (%s)", granted[i-1].Name, x.By)
 		}
+		if i == 0 {
+			rows = append(rows, []string{"  acts for", by})
+		}
+		rows = append(rows, []string{"  by grant", fmt.Sprintf("%s, which %s signed", x.Name, by)})
 	}
 	if r.Approved != nil {
 		rows = append(rows, []string{"  applied", fmt.Sprintf("in block %d, with the approvals below", r.Approved.Height)})

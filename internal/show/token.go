@@ -24,18 +24,19 @@ type tokenJSON struct {
 	Scope      string      `json:"scope"`
 	Bearer     bool        `json:"bearer"` // it holds the key that signs
 	NotAfterNs int64       `json:"not_after_ns"`
-	Expired    bool        `json:"expired"` // by the clock of this machine
-	Grants     []grantJSON `json:"grants"`  // the first is of an author that the policy permits
+	Expired    bool        `json:"expired"`            // by the clock of this machine
+	Grants     []grantJSON `json:"grants"`             // the first is of an author that the policy permits
+	Warnings   []string    `json:"warnings,omitempty"` // where it was made: what of it permits nothing
 }
 
 // Token writes what a token permits, and never its key. made is its text, where it was made and goes to no file; file
-// is where it was written.
-func (p Printer) Token(t *token.Token, made, file string, now aweigh.Instant) error {
+// is where it was written. With JSON it has the warnings.
+func (p Printer) Token(t *token.Token, made, file string, now aweigh.Instant, warnings ...string) error {
 	scopeID := t.Last().Scope
 	if p.Format == JSON {
 		out := tokenJSON{
 			Token: made, File: file, Scope: hex.EncodeToString(scopeID[:]), Bearer: !t.Key.IsZero(),
-			NotAfterNs: int64(t.NotAfter()), Expired: t.NotAfter() < now,
+			NotAfterNs: int64(t.NotAfter()), Expired: t.NotAfter() < now, Warnings: warnings,
 		}
 		for i := range t.Grants {
 			g := &t.Grants[i]

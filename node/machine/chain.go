@@ -313,6 +313,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	m.answerAll(k)
 	m.pool.outcomes.apply(k.block, k.result.Outcomes, m.now)
 	m.pool.applied(k.block, h.Time)
+	m.dropRevoked()
 	m.proofs.applied(k.block.Proofs)
 	m.polled(k)
 	m.recordTrust(k)

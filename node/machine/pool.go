@@ -27,7 +27,8 @@ type pool struct {
 	kept      []aweigh.Hash        // bundles that are gone but still on disk
 	durable   map[aweigh.Hash]bool // mutations of the bundles that wait and are on disk
 	paced     map[string]int64     // mutations, by the entry of the policy's authors that counts them at its rate
-	patient   map[aweigh.Hash]int  // bytes of patient bundles, by the author that they act for
+	grants    map[aweigh.Hash]*grants
+	patient   map[aweigh.Hash]int // bytes of patient bundles, by the author that they act for
 
 	patientAll   int // bytes of all patient bundles
 	applications int // bundles with applications to become an anchor
@@ -46,6 +47,7 @@ type pooled struct {
 	sent     int            // how often it was sent again
 	wait     int            // how often the time until it is sent again has doubled
 	patience aweigh.Hash    // for whom it is counted as patient; zero: for none
+	grants   aweigh.Hash    // see grantsOf
 	around   int            // index of the peer that received it last, when it is sent to some peers in turn
 	paced    map[string]int64
 	applies  bool // it has an application
@@ -68,9 +70,10 @@ func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now a
 		return ErrBusy
 	}
 	e := &pooled{
-		bundle: b, from: from, local: local, scarce: scarce, came: now, since: now, patience: patientAuthor(b),
+		bundle: b, from: from, local: local, scarce: scarce, came: now, since: now, patience: patientAuthor(b), grants: grantsOf(b),
 	}
 	p.countPatient(e, +1)
+	p.countGrants(e, +1)
 	if p.entries == nil {
 		p.entries = make(map[aweigh.Hash]*pooled)
 	}
@@ -135,6 +138,7 @@ func (p *pool) remove(e *pooled) {
 	}
 	p.pace(e, e.paced, -1)
 	p.countPatient(e, -1)
+	p.countGrants(e, -1)
 	if e.applies {
 		p.applications--
 	}
@@ -349,10 +353,6 @@ func (m *Machine) reofferBundles() {
 // refused. A bundle that is valid for longer than the policy allows may be taken later by anchors that have it, so its
 // mutations are not answered.
 func (m *Machine) refit(lim scope.Limits, changed bool) {
-	type unfit struct {
-		*pooled
-		why error
-	}
 	p := &m.pool
 	var all []unfit
 	held := make(map[aweigh.Hash]bool)
@@ -376,12 +376,23 @@ func (m *Machine) refit(lim scope.Limits, changed bool) {
 			held[e.bundle.Mutations()[i].ID] = true
 		}
 	}
+	m.refuse(all, held)
+}
+
+// unfit is an entry that no block can carry out any more.
+type unfit struct {
+	*pooled
+	why error
+}
+
+// refuse removes entries, and answers the requests for their mutations that no other entry holds.
+func (m *Machine) refuse(all []unfit, held map[aweigh.Hash]bool) {
 	for _, e := range all {
 		for i := range e.bundle.Mutations() {
-			if id := e.bundle.Mutations()[i].ID; !held[id] && p.answer(id) {
+			if id := e.bundle.Mutations()[i].ID; !held[id] && m.pool.answer(id) {
 				m.fx.Reply = append(m.fx.Reply, Reply{Mutation: id, Refused: e.why})
 			}
 		}
-		p.remove(e.pooled)
+		m.pool.remove(e.pooled)
 	}
 }

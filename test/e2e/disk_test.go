@@ -414,7 +414,7 @@ func TestLostAnchorIsShownByAll(t *testing.T) {
 	ports := freePorts(t, 2)
 	o := newProcess(n, "observer", ports[0], ports[1])
 	must(t, os.Mkdir(o.dir, 0o700))
-	o.startAs("join", strings.TrimSpace(n.must("invite", "--api", n.nodes[0].api)), "--data-dir", o.dir, "--name", o.name,
+	o.startAs("join", n.invite(), "--data-dir", o.dir, "--name", o.name,
 		"--listen", o.listen, "--api-listen", o.api, "--insecure", "--log-level", *level)
 	t.Cleanup(func() { o.signal(sigKill) })
 	all := append(slices.Clone(n.nodes), o)

@@ -161,7 +161,7 @@ func TestAnchorsComeAndGo(t *testing.T) {
 	ports := freePorts(t, 2)
 	fifth := newProcess(n, "node5", ports[0], ports[1])
 	must(t, os.Mkdir(fifth.dir, 0o700))
-	fifth.startAs("join", strings.TrimSpace(n.must("invite", "--api", n.nodes[0].api)), "--data-dir", fifth.dir, "--name", fifth.name,
+	fifth.startAs("join", n.invite(), "--data-dir", fifth.dir, "--name", fifth.name,
 		"--listen", fifth.listen, "--api-listen", fifth.api, "--insecure", "--log-level", *level)
 	t.Cleanup(func() { fifth.signal(sigKill) })
 	until(t, 20*time.Second, "the observer answers", func(ctx context.Context) error {

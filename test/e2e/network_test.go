@@ -144,6 +144,14 @@ func (n *network) must(args ...string) string {
 	return out
 }
 
+// invite is the file of a new invite.
+func (n *network) invite() string {
+	n.t.Helper()
+	file := filepath.Join(n.t.TempDir(), "invite")
+	must(n.t, os.WriteFile(file, []byte(n.must("invite", "--api", n.nodes[0].api)), 0o600))
+	return file
+}
+
 // start starts all nodes that do not run, and waits until each answers and sees
 // a quorum.
 func (n *network) start() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ func TestObserverFollows(t *testing.T) {
 	n.fill(0, writes)
 	state := n.agreed(20 * time.Second)
 
-	invite := strings.TrimSpace(n.must("invite", "--api", n.nodes[0].api))
+	invite := n.invite()
 	ports := freePorts(t, 2)
 	o := newProcess(n, "observer", ports[0], ports[1])
 	if err := os.Mkdir(o.dir, 0o700); err != nil {

@@ -37,7 +37,7 @@ var lasting = map[string]string{
 	"aweigh devnet --processes": "ready: block",
 	"aweigh watch / --prefix":   "watching from revision",
 	"aweigh node --data-dir ~/.local/state/aweigh/devnet/node3": "quorum in reach",
-	`aweigh join "$(aweigh invite)" --data-dir ./observer`:      "ready: this node has caught up",
+	"aweigh join invite --data-dir ./observer":                  "ready: this node has caught up",
 }
 
 // The pages show what their commands print. What differs from run to run
