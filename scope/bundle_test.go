@@ -137,6 +137,48 @@ func TestBlockIsWhatItsHeaderNames(t *testing.T) {
 	}
 }
 
+// A proof that a block is invalid would have to rest on what the leader signed: the header's hash. The header names
+// neither the signatures of bundles nor how mutations without a reserve are bundled, so a liar could change both and
+// blame the leader.
+func TestHeadersNameNoSignatures(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.put("a", "1"), w.put("b", "2")
+	together := []*CheckedBundle{w.reserving(0, first, second)} // the header does name reserves
+	b := w.blockAt(together)
+
+	bundle, err := decodeBundle(together[0].Raw())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle.Signature[0] ^= 1
+	unchecked := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
+	forged, err := CheckBundle(canon.Encode(bundle), w.g.Policy.Limits, unchecked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bent, err := Assemble(b.Header, []*CheckedBundle{forged}, Evidence{})
+	if err != nil || bent.Hash() != b.Hash() {
+		t.Fatalf("the header names the signature of a bundle: %v", err)
+	}
+	if _, err := DecodeBlock(bent.Encode(), w.g.Policy.Limits, votes.Verify); err == nil {
+		t.Fatal("a bundle with a false signature was taken")
+	}
+
+	apart := []*CheckedBundle{w.reserving(0, first), w.reserving(0, second)}
+	larger, err := Assemble(b.Header, apart, Evidence{})
+	if err != nil || larger.Hash() != b.Hash() {
+		t.Fatalf("the header names how mutations are bundled: %v", err)
+	}
+	lim := w.g.Policy.Limits
+	lim.BlockBytes = len(together[0].Raw())
+	if err := b.Check(lim); err != nil {
+		t.Fatal(err)
+	}
+	if err := larger.Check(lim); !errors.Is(err, ErrInvalid) {
+		t.Fatalf("the same mutations in two bundles are within the limit: %v", err)
+	}
+}
+
 // blockAt is a block one second later.
 func (w *world) blockAt(bundles []*CheckedBundle) *Block {
 	w.now = w.now.Add(1e9)
