@@ -150,7 +150,7 @@ func (n *Replica) beginSnapshot(ctx context.Context, have aweigh.Height) (o snap
 	}
 	if len(from) > 0 {
 		if err = dropParts(n.cfg.Store, n.id); err == nil {
-			err = n.cfg.Store.Commit([]kv.Op{kv.Set(keyJob(n.id), canon.Encode(o))}, true)
+			err = n.cfg.Store.Commit([]kv.Op{kv.Set(machine.KeyJob(n.id), canon.Encode(o))}, true)
 		}
 		return o, from, err
 	}

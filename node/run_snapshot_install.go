@@ -27,7 +27,7 @@ func install(s store.Store, g scope.Genesis) error {
 		return errors.Join(err, machine.ErrSnapshot)
 	}
 	from, to, meta := scope.Clear(id)
-	if err := s.Commit([]kv.Op{kv.Set(keyInstalling(id), []byte{1}), kv.Del(meta)}, true); err != nil {
+	if err := s.Commit([]kv.Op{kv.Set(machine.KeyInstalling(id), []byte{1}), kv.Del(meta)}, true); err != nil {
 		return err
 	}
 	w := bulk{store: s}
@@ -61,7 +61,7 @@ func install(s store.Store, g scope.Genesis) error {
 			kv.Set(machine.KeyVouched(id), canon.Encode(machine.Vouched{Next: &offer.Next})),
 			kv.Set(machine.KeyOldest(id), binary.BigEndian.AppendUint64(nil, uint64(h))))
 	}
-	last = append(last, kv.Del(keyVacant(id)), kv.Del(keyInstalling(id)), kv.Del(keyJob(id)))
+	last = append(last, kv.Del(machine.KeyVacant(id)), kv.Del(machine.KeyInstalling(id)), kv.Del(machine.KeyJob(id)))
 	if err := s.Commit(last, true); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func install(s store.Store, g scope.Genesis) error {
 
 // resumeInstall finishes an installation that was interrupted.
 func resumeInstall(s store.Store, g scope.Genesis) error {
-	_, cut, err := s.Get(keyInstalling(g.Hash()))
+	_, cut, err := s.Get(machine.KeyInstalling(g.Hash()))
 	if err != nil || !cut {
 		return err
 	}
@@ -79,7 +79,7 @@ func resumeInstall(s store.Store, g scope.Genesis) error {
 
 // dropOffer deletes what was fetched.
 func dropOffer(s store.Store, id aweigh.ScopeID) error {
-	if err := s.Commit([]kv.Op{kv.Del(keyJob(id))}, true); err != nil {
+	if err := s.Commit([]kv.Op{kv.Del(machine.KeyJob(id))}, true); err != nil {
 		return err
 	}
 	return dropParts(s, id)

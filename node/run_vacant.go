@@ -17,9 +17,6 @@ import (
 // a snapshot of the parent's state does not: its replica in the child scope is vacant until it has a snapshot of the
 // child's state.
 
-// keyVacant returns the key that marks a scope of which this node has no state yet.
-func keyVacant(id aweigh.ScopeID) []byte { return machine.Record(id, 'V') }
-
 // prepare stores a state for a delegated scope that has none: the state of its genesis. If keys were handed over, that
 // is only a placeholder.
 func prepare(s store.Store, g scope.Genesis) error {
@@ -29,7 +26,7 @@ func prepare(s store.Store, g scope.Genesis) error {
 	if err != nil || there {
 		return err
 	}
-	if _, replacing, err := s.Get(keyInstalling(id)); err != nil || replacing {
+	if _, replacing, err := s.Get(machine.KeyInstalling(id)); err != nil || replacing {
 		return err
 	}
 	ops, err := scope.Init(g)
@@ -37,14 +34,14 @@ func prepare(s store.Store, g scope.Genesis) error {
 		return err
 	}
 	if !g.Descent.Empty() {
-		ops = append(ops, kv.Set(keyVacant(id), []byte{1}))
+		ops = append(ops, kv.Set(machine.KeyVacant(id), []byte{1}))
 	}
 	return s.Commit(ops, true)
 }
 
 // isVacant reports whether this node has no state of a scope.
 func isVacant(s store.Store, id aweigh.ScopeID) (bool, error) {
-	_, marked, err := s.Get(keyVacant(id))
+	_, marked, err := s.Get(machine.KeyVacant(id))
 	return marked, err
 }
 

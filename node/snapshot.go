@@ -18,7 +18,6 @@ import (
 //	O            snapshotOffer: what is being fetched
 //	S<number>    a part that came
 //	I            the state is being replaced: it cannot be read until that is done
-func keyJob(id aweigh.ScopeID) []byte { return machine.Record(id, 'O') }
 
 func keyPart(id aweigh.ScopeID, n uint64) []byte {
 	return machine.Record(id, 'S', binary.BigEndian.AppendUint64(nil, n)...)
@@ -32,8 +31,6 @@ func partNumber(key []byte) (n uint64, ok bool) {
 	n = binary.BigEndian.Uint64(key[len(key)-8:])
 	return n, true
 }
-
-func keyInstalling(id aweigh.ScopeID) []byte { return machine.Record(id, 'I') }
 
 // heightsAsk asks which snapshots are available to a node that has all blocks up to a height.
 type heightsAsk struct {
@@ -152,7 +149,7 @@ func (p *snapshotPart) take(in *scope.Import, use func([]kv.Op) error) error {
 
 // storedOffer returns the offer of the snapshot that is being fetched; ok is false if there is none.
 func storedOffer(r kv.Reader, id aweigh.ScopeID) (o snapshotOffer, ok bool, err error) {
-	raw, ok, err := r.Get(keyJob(id))
+	raw, ok, err := r.Get(machine.KeyJob(id))
 	if err != nil || !ok {
 		return o, false, err
 	}

@@ -53,7 +53,7 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 		}
 		fetched = append(fetched, kv.Set(keyPart(id, no), raw))
 	}
-	fetched = append(fetched, kv.Set(keyJob(id), canon.Encode(offer)))
+	fetched = append(fetched, kv.Set(machine.KeyJob(id), canon.Encode(offer)))
 	for commits := 0; ; commits++ {
 		s := &stopping{Store: store.NewMem(), left: 1 << 20}
 		if err := s.Commit(fetched, true); err != nil {
@@ -64,7 +64,7 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 		if err != nil && !errors.Is(err, errStopped) {
 			t.Fatal(err)
 		}
-		if _, replacing, _ := s.Get(keyInstalling(id)); replacing {
+		if _, replacing, _ := s.Get(machine.KeyInstalling(id)); replacing {
 			if _, err := scope.Open(s, id); err == nil {
 				t.Errorf("after %d commits there is a state to read", commits)
 			}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 )
@@ -109,7 +110,7 @@ func (v *views) take() (*shared, error) {
 		state, err = state.Knowing(v.given()).Naming()
 	}
 	if err != nil {
-		if _, replacing, _ := snapshot.Get(keyInstalling(v.scope)); replacing {
+		if _, replacing, _ := snapshot.Get(machine.KeyInstalling(v.scope)); replacing {
 			err = ErrInstalling
 		}
 		return nil, errors.Join(err, snapshot.Close())

@@ -58,6 +58,15 @@ func KeyCited(id aweigh.ScopeID, h aweigh.Height) []byte {
 // KeyOldest returns the key of the height from which on this node holds all blocks, if it caught up by a snapshot.
 func KeyOldest(id aweigh.ScopeID) []byte { return Record(id, 'o') }
 
+// KeyJob returns the key of the snapshot that is being fetched.
+func KeyJob(id aweigh.ScopeID) []byte { return Record(id, 'O') }
+
+// KeyInstalling returns the key that marks a scope whose state is being replaced.
+func KeyInstalling(id aweigh.ScopeID) []byte { return Record(id, 'I') }
+
+// KeyVacant returns the key that marks a scope of which this node has no state yet.
+func KeyVacant(id aweigh.ScopeID) []byte { return Record(id, 'V') }
+
 func KeyDropped(id aweigh.ScopeID) []byte { return Record(id, 'd') }
 
 func KeyCertificate(id aweigh.ScopeID, s quorum.Subject) []byte {
