@@ -16,6 +16,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -161,7 +162,7 @@ func TestEveryBentRecordIsFound(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	s, g := full(t)
-	rep, err := Audit(s, g, nil)
+	rep, err := fsck.Store(s, g, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestEveryBentRecordIsFound(t *testing.T) {
 		if err := errors.Join(bent.Commit(all, false), bent.Commit(ops, false)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Audit(bent, g, nil); !errors.Is(err, ErrForged) && !errors.Is(err, ErrUnvouched) {
+		if _, err := fsck.Store(bent, g, nil); !errors.Is(err, fsck.ErrForged) && !errors.Is(err, fsck.ErrUnvouched) {
 			t.Errorf("%s: the audit ends with %v", what, err)
 		}
 	}
@@ -298,7 +299,7 @@ func TestForgedStateIsFound(t *testing.T) {
 		if st, err := scope.Open(forged, id); err != nil || st.Height() != at {
 			t.Fatalf("the forged store does not open: %v", err)
 		}
-		if _, err := Audit(forged, g, nil); !errors.Is(err, ErrForged) {
+		if _, err := fsck.Store(forged, g, nil); !errors.Is(err, fsck.ErrForged) {
 			t.Errorf("%s: the audit ends with %v", name, err)
 		}
 	}

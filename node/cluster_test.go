@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testheap"
 	"github.com/aweigh/aweigh/internal/testparallel"
+	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -94,7 +95,7 @@ func startClusterUnder(t testing.TB, n int, policy scope.Policy, change func(int
 			defer c.done.Done()
 			if err := node.Run(ctx); err != nil {
 				t.Errorf("node %d: %v", i, err)
-			} else if _, err := Audit(s, g, nil); err != nil && !t.Failed() {
+			} else if _, err := fsck.Store(s, g, nil); err != nil && !t.Failed() {
 				t.Errorf("node %d: its store ends as one of which the audit says: %v", i, err)
 			}
 			s.Close()

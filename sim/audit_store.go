@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/aweigh/aweigh/node/audit"
+	"github.com/aweigh/aweigh/node/fsck"
 )
 
 // auditStores reads all records of some nodes' disks, of all scopes, and compares each with the network's final
@@ -15,8 +15,8 @@ func (w *World) auditStores() {
 	}
 	held, _ := w.held()
 	for _, i := range w.ask.Perm(len(held))[:min(len(held), mostStores)] {
-		_, err := audit.Network(w.network, held[i].Disk)
-		if errors.Is(err, audit.ErrUnvouched) { // its newest block replaced more than Bounds.Undo
+		_, err := fsck.Network(w.network, held[i].Disk)
+		if errors.Is(err, fsck.ErrUnvouched) { // its newest block replaced more than Bounds.Undo
 			continue
 		}
 		w.holds(Stores, held[i], err == nil, "%v", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/internal/backup"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/internal/show"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
@@ -175,9 +175,9 @@ func (a *app) restore() *cobra.Command {
 }
 
 // audited shows on standard error how far an audit is, once a second.
-func (a *app) audited() func(node.AuditProgress) {
+func (a *app) audited() func(fsck.Progress) {
 	last := time.Now()
-	return func(p node.AuditProgress) {
+	return func(p fsck.Progress) {
 		if time.Since(last) < time.Second {
 			return
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/aweigh/aweigh/internal/token"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
@@ -104,9 +105,9 @@ var codes = []struct {
 	{backup.ErrSigner, exitUnverified},
 	{token.ErrToken, exitUnverified},
 	{errOld, exitUnverified},
-	{node.ErrForged, exitUnverified},
+	{fsck.ErrForged, exitUnverified},
 	{node.ErrOtherHistory, exitUnverified},
-	{node.ErrUnvouched, exitUnverified},
+	{fsck.ErrUnvouched, exitUnverified},
 	{backup.ErrBroken, exitUnverified},
 	{backup.ErrNone, exitUnverified},
 	{backup.ErrName, exitUsage},

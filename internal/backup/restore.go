@@ -16,7 +16,7 @@ import (
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/internal/syncdir"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -29,7 +29,7 @@ type Restorer struct {
 	Observer bool     // make a new identity where there is none, for a node that does not vote
 	Signer   string   // peer ID or key of the node that the backup must be of; Anyone: any node
 	Copied   Progress // of files
-	Checked  func(node.AuditProgress)
+	Checked  func(fsck.Progress)
 	// Trusts is asked whether to begin with the root scope's chain of rosters that the store holds; nil: with any.
 	Trusts func(g scope.Genesis, chain []scope.Handover) error
 }
@@ -41,13 +41,13 @@ const Anyone = "any"
 // Restored is the result of a restore.
 type Restored struct {
 	Manifest
-	Report *node.AuditReport
+	Report *fsck.Report
 }
 
 // Restore makes a node of a backup in a directory that holds none; keys and
 // settings that are there stay. The files are checked on the way, and the store
 // is audited before it gets its name. If ctx ends, nothing is left. Errors wrap
-// ErrThere, ErrBroken, ErrKeys, ErrSigner, node.ErrForged, node.ErrUnvouched, or are
+// ErrThere, ErrBroken, ErrKeys, ErrSigner, fsck.ErrForged, fsck.ErrUnvouched, or are
 // that of Trusts or of ctx. An observer gets settings with which it runs beside the original.
 func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err error) {
 	to, m := k.To, &r.Manifest
@@ -245,7 +245,7 @@ func (k Restorer) copy(ctx context.Context, from string, out io.Writer, f File, 
 
 // audit makes sure that a store is what its network made final, and leaves out what
 // cannot be checked and is found again.
-func (k Restorer) audit(ctx context.Context, dir, genesis string, m *Manifest) (rep *node.AuditReport, err error) {
+func (k Restorer) audit(ctx context.Context, dir, genesis string, m *Manifest) (rep *fsck.Report, err error) {
 	want, err := os.ReadFile(genesis)
 	if err != nil {
 		return nil, fmt.Errorf("%w: it has no genesis: %w", ErrBroken, err)
@@ -262,7 +262,7 @@ func (k Restorer) audit(ctx context.Context, dir, genesis string, m *Manifest) (
 	if !ok || string(g.Encode()) != string(want) || g.Hash().String() != m.Network {
 		return nil, fmt.Errorf("%w: its store belongs to another network than its genesis", ErrBroken)
 	}
-	rep, err = node.Audit(s, g, func(p node.AuditProgress) error {
+	rep, err = fsck.Store(s, g, func(p fsck.Progress) error {
 		if k.Checked != nil {
 			k.Checked(p)
 		}
@@ -280,5 +280,5 @@ func (k Restorer) audit(ctx context.Context, dir, genesis string, m *Manifest) (
 			return nil, err
 		}
 	}
-	return rep, node.Unhint(s, func(ops []kv.Op) error { return s.Commit(ops, true) })
+	return rep, fsck.Unhint(s, func(ops []kv.Op) error { return s.Commit(ops, true) })
 }

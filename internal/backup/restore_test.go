@@ -18,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -245,7 +246,7 @@ func TestForgedBackupsAreRefused(t *testing.T) {
 	}
 	signed(t, dir, m)
 	to := t.TempDir()
-	if err := restore(dir, to); !errors.Is(err, node.ErrForged) {
+	if err := restore(dir, to); !errors.Is(err, fsck.ErrForged) {
 		t.Errorf("%v", err)
 	}
 	isEmpty(t, to)
@@ -303,7 +304,7 @@ func TestInterruptedRestoreLeavesNothing(t *testing.T) {
 	dir, m, _ := made(t)
 	for what, begin := range map[string]func(*Restorer, context.CancelFunc){
 		"while it copies":  func(r *Restorer, stop context.CancelFunc) { r.Copied = func(_, _ int64) { stop() } },
-		"while it checks":  func(r *Restorer, stop context.CancelFunc) { r.Checked = func(node.AuditProgress) { stop() } },
+		"while it checks":  func(r *Restorer, stop context.CancelFunc) { r.Checked = func(fsck.Progress) { stop() } },
 		"before it begins": func(_ *Restorer, stop context.CancelFunc) { stop() },
 	} {
 		to := t.TempDir()

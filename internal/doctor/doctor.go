@@ -16,7 +16,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/internal/show"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -50,7 +50,7 @@ type Subject struct {
 	NTP      string // a time server, host or host:port, to compare the clock with; empty for none
 	Fix      bool   // correct permissions
 	State    bool   // check the whole store against final blocks
-	Audited  func(node.AuditProgress)
+	Audited  func(fsck.Progress)
 	Begun    func(part string) // is called with each part of the examination; may be nil
 	Found    func(Finding)     // is called with each finding as it is made; may be nil
 }

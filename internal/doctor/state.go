@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -22,16 +22,16 @@ func (e *exam) checkState(r kv.Reader, g scope.Genesis) {
 	if !e.State {
 		return
 	}
-	rep, err := node.Audit(r, g, func(p node.AuditProgress) error {
+	rep, err := fsck.Store(r, g, func(p fsck.Progress) error {
 		if e.Audited != nil {
 			e.Audited(p)
 		}
 		return e.ctx.Err()
 	})
 	switch {
-	case errors.Is(err, node.ErrUnvouched):
+	case errors.Is(err, fsck.ErrUnvouched):
 		e.warn("state", err.Error(), "start the node, wait until it has taken part in another block, and stop it again")
-	case errors.Is(err, node.ErrForged):
+	case errors.Is(err, fsck.ErrForged):
 		e.fail("state", err.Error(), "do not start a node from it: restore a backup, or join the network anew")
 	case err != nil:
 		e.skip("state", err.Error())

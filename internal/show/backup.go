@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/backup"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/fsck"
 )
 
 type backupJSON struct {
@@ -93,7 +93,7 @@ func (p Printer) Restored(dir, from string, r *backup.Restored) error {
 }
 
 // audited writes a line for each scope that an audit found to hold.
-func (p Printer) audited(r *node.AuditReport) {
+func (p Printer) audited(r *fsck.Report) {
 	for i := range r.Scopes {
 		s := &r.Scopes[i]
 		name := "root scope"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -185,7 +186,7 @@ func (w *World) audit() {
 		if s.lives == 0 {
 			continue
 		}
-		if _, err := node.Audit(s.disk.mount(1<<30), w.genesis, nil); err != nil {
+		if _, err := fsck.Store(s.disk.mount(1<<30), w.genesis, nil); err != nil {
 			w.fail("audit", "%s: its store: %v", s.name, err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package audit reads a node's store and checks it against its network's genesis. It needs no running node.
-package audit
+// Package fsck reads a node's store and checks it against its network's genesis. It needs no running node.
+package fsck
 
 import (
 	"bytes"
@@ -37,13 +37,13 @@ type Progress struct {
 // Report is what an audit found to be so.
 type Report struct {
 	Genesis scope.Genesis
-	Scopes  []AuditedScope // the root scope first
+	Scopes  []ScopeReport // the root scope first
 	Records int64
 	Bytes   int64
 }
 
-// AuditedScope is one scope of a store.
-type AuditedScope struct {
+// ScopeReport is one scope of a store.
+type ScopeReport struct {
 	Scope   aweigh.ScopeID
 	Prefix  string
 	Head    scope.Head // checked, records and all
@@ -136,7 +136,7 @@ func (a *auditor) progress(what string, records, size, done, of int64) error {
 func (a *auditor) scope(g scope.Genesis) error {
 	id := g.Hash()
 	a.at.Scope = id
-	found := AuditedScope{Scope: id, Prefix: string(g.Prefix())}
+	found := ScopeReport{Scope: id, Prefix: string(g.Prefix())}
 	x := &audited{genesis: g, counts: make(map[byte]int64)}
 	var err error
 	if x.epoch, err = g.Epoch(); err != nil {
