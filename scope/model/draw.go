@@ -2,6 +2,8 @@ package model
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh/scope"
@@ -75,8 +77,11 @@ func (d *Drawing) Txn(lim scope.Limits) scope.Txn {
 
 // merge is one of two keys, on the condition that they are as they are, or nearly.
 func (d *Drawing) merge() scope.Txn {
-	from, to := d.key(), d.key()
 	now := d.View.model.asOf(d.View.Revision)
+	from, to := d.key(), d.key()
+	if all := slices.Sorted(maps.Keys(now)); len(all) > 1 {
+		from, to = []byte(all[d.Pick(len(all))]), []byte(all[d.Pick(len(all))])
+	}
 	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpMerge, Key: from}, {Kind: scope.OpPut, Key: to, Value: d.value()}}}
 	for _, key := range [][]byte{from, to} {
 		t.Compare = append(t.Compare, scope.Compare{
