@@ -51,6 +51,8 @@ require (
 
 require github.com/agnivade/levenshtein v1.2.2
 
+require github.com/epiclabs-io/diff3 v0.0.0-20260520111523-3b1669897fb1
+
 require (
 	cel.dev/expr v0.25.3 // indirect
 	filippo.io/bigmod v0.1.1-0.20260103110540-f8a47775ebe5 // indirect

@@ -87,6 +87,8 @@ func opsOf(ops []*aweighv1.Op, lim *scope.Limits, depth int) (out []scope.Op, er
 			out = append(out, putOf(op.Put))
 		case *aweighv1.Op_Delete:
 			out = append(out, deleteOf(op.Delete))
+		case *aweighv1.Op_Merge:
+			out = append(out, scope.Op{Kind: scope.OpMerge, Key: op.Merge.Key})
 		case *aweighv1.Op_Range:
 			r := rangeOf(op.Range)
 			out = append(out, scope.Op{Kind: scope.OpRange, Key: op.Range.Key, End: op.Range.RangeEnd, Range: &r})
@@ -143,6 +145,9 @@ func opResponse(r *scope.Response) *aweighv1.OpResponse {
 	case scope.OpDelete:
 		del := &aweighv1.DeleteResponse{Header: h, Deleted: r.Deleted, PrevKvs: kvsOf(r.Prev)}
 		return &aweighv1.OpResponse{Response: &aweighv1.OpResponse_Delete{Delete: del}}
+	case scope.OpMerge:
+		merge := &aweighv1.MergeResponse{Header: h, Uid: uidOf(r.UID)}
+		return &aweighv1.OpResponse{Response: &aweighv1.OpResponse_Merge{Merge: merge}}
 	case scope.OpTxn:
 		txn := txnResponse(r.Succeeded, r.Responses)
 		txn.Header = h

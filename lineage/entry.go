@@ -35,7 +35,7 @@ type Entry struct {
 	Roster        aweigh.Hash // roster that decided
 	Justification string      // the author's words; UTF-8
 	Caller        string      // for whom the author made the mutation, as the author states; UTF-8
-	Reason        string      // why it failed, for Failed, the verb, for Claim, or why an object went without a transaction that deletes it; UTF-8
+	Reason        string      // why it failed, for Failed, the verb, for Claim, the other parent of a merge, or why an object went without a transaction; UTF-8
 }
 
 // Encode is the entry's canonical encoding.

@@ -120,6 +120,8 @@ func (x *execution) permitted(m *CheckedMutation, p *plan) (failure, err error) 
 		case OpTxn:
 			failure, err = x.permitted(m, &inner[0])
 			inner = inner[1:]
+		case OpMerge:
+			failure = x.rightsOf(m).lacksCopy(op.Key)
 		case OpPut, OpDelete:
 			if failure = x.authorizes(m, op); failure == nil && x.epoch.rules.Has(writeVerb) {
 				failure, err = x.permits(m, op)

@@ -128,17 +128,25 @@ func (r Rights) forbids(m *CheckedMutation) error {
 	return nil
 }
 
-// lacksSource returns why the rights do not suffice for what a fork copies: it shows under another key what is there,
-// so an author must be permitted to name it or to read it. That the state lists a reader does not count.
+// lacksSource returns why the rights do not suffice for what a fork copies.
 func (r Rights) lacksSource(n *Naming) error {
-	if n.Kind != Fork || r.permits(VerbAlias, n.From, nil) || r.permits(VerbRead, n.From, nil) {
+	if n.Kind != Fork {
 		return nil
 	}
-	reads := func(a *Author) bool { return a.covers(n.From, nil) }
-	if slices.ContainsFunc(r.readers, reads) && !r.outside(VerbRead, n.From, nil) {
+	return r.lacksCopy(n.From)
+}
+
+// lacksCopy returns why the rights do not suffice for a fork or a merge of what a key holds: it shows under another key
+// what is there, so an author must be permitted to name it or to read it. That the state lists a reader does not count.
+func (r Rights) lacksCopy(key []byte) error {
+	if r.permits(VerbAlias, key, nil) || r.permits(VerbRead, key, nil) {
 		return nil
 	}
-	return unauthorized(VerbAlias, n.From)
+	reads := func(a *Author) bool { return a.covers(key, nil) }
+	if slices.ContainsFunc(r.readers, reads) && !r.outside(VerbRead, key, nil) {
+		return nil
+	}
+	return unauthorized(VerbAlias, key)
 }
 
 // lacks returns why the rights do not suffice for a verb on a range of keys, in the sense of Op.
@@ -164,6 +172,8 @@ func (r Rights) lacksIn(m *CheckedMutation, branch []Op) (why error) {
 		switch op := &branch[i]; op.Kind {
 		case OpTxn:
 			why = r.lacksFor(m, op.Txn)
+		case OpMerge:
+			why = r.lacksCopy(op.Key)
 		case OpPut, OpDelete:
 			why = r.lacks(m.verb(op.Kind), op.Key, op.End)
 		}

@@ -78,7 +78,7 @@ func (c *txnCheck) txn(t *Txn, budget, depth int) error {
 			}
 		}
 	}
-	return nil
+	return t.checkMerge(depth)
 }
 
 func (c *Compare) check(lim Limits) error {
@@ -98,9 +98,9 @@ func (op *Op) check(lim Limits) error {
 		!isPut && op.Kind != OpDelete && op.Prev ||
 		op.Kind != OpRange && op.Range != nil ||
 		(op.Kind == OpTxn) != (op.Txn != nil) ||
-		op.Kind == OpTxn && len(op.Key)+len(op.End) > 0 || isPut && len(op.End) > 0
+		op.Kind == OpTxn && len(op.Key)+len(op.End) > 0 || (isPut || op.Kind == OpMerge) && len(op.End) > 0
 	switch {
-	case op.Kind < OpRange || op.Kind > OpTxn:
+	case op.Kind < OpRange || op.Kind > OpMerge:
 		return fmt.Errorf("unknown operation %d", uint8(op.Kind))
 	case foreign:
 		return fmt.Errorf("an operation with content of another kind")

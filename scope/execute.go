@@ -147,6 +147,7 @@ type execution struct {
 	changes  uint32            // that it made so far
 	grows    int64             // what the puts planned so far take, in bytes, at most
 	room     map[int64]volume  // that the transaction being planned leaves in leases
+	merged   string            // the reason of the put that a merge comes before
 	bills    map[string]string // by key: the entry that pays for what the mutation puts there, "": none; see bill
 	billed   map[string]int64  // by entry: bytes that these bills add at most
 	used     *usages           // as they are so far; those of next until they change
@@ -269,7 +270,7 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 // begin is where a mutation's changes begin.
 func (x *execution) begin(m *CheckedMutation) {
 	x.mutation, x.changes, x.room, x.grows, x.gives, x.bills, x.billed = m, 0, nil, 0, 0, nil, nil
-	x.purse.allowed, x.purse.empty = m.allowed, false
+	x.purse.allowed, x.purse.empty, x.merged = m.allowed, false, ""
 }
 
 // revision is the key space's revision as the transaction sees it: one more

@@ -384,7 +384,7 @@ func subjectOf(ops []Op) string {
 	var first *Op
 	n := 0
 	for i := range ops {
-		if k := ops[i].Kind; k == OpRange {
+		if k := ops[i].Kind; k == OpRange || k == OpMerge {
 			continue
 		}
 		if n++; first == nil {
@@ -397,6 +397,8 @@ func subjectOf(ops []Op) string {
 		return "nothing"
 	case first.Kind == OpTxn:
 		s = "a transaction"
+	case ops[0].Kind == OpMerge:
+		return fmt.Sprintf("merge %q into %q", ops[0].Key, first.Key)
 	case first.Kind == OpPut:
 		s = fmt.Sprintf("put %q", first.Key)
 	case len(first.End) == 0:

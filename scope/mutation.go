@@ -157,6 +157,8 @@ const (
 	OpPut
 	OpDelete
 	OpTxn
+	// OpMerge records that the value of the put after it was made from what Key holds too (P52).
+	OpMerge
 )
 
 // Op is one operation of a Txn. A range of keys is [Key, End): an empty End

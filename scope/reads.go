@@ -1,8 +1,8 @@
 package scope
 
 // Reads visits the ranges of keys, in the sense of Op, whose content the outcome of a mutation shows, until visit
-// returns false: those that it compares and reads, and those whose content before the change it asks for. That a key
-// exists can also be learned by a change of it, and is not counted.
+// returns false: those that it compares, reads and merges, and those whose content before the change it asks for. That
+// a key exists can also be learned by a change of it, and is not counted.
 func (m *CheckedMutation) Reads(visit func(key, end []byte) bool) bool {
 	return m.Txn == nil || m.Txn.reads(visit)
 }
@@ -20,7 +20,7 @@ func (t *Txn) reads(visit func(key, end []byte) bool) bool {
 				if !op.Txn.reads(visit) {
 					return false
 				}
-			case op.Kind == OpRange || op.Prev:
+			case op.Kind == OpRange || op.Kind == OpMerge || op.Prev:
 				if !visit(op.Key, op.End) {
 					return false
 				}

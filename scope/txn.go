@@ -19,7 +19,7 @@ type Response struct {
 	Range     RangeResult // OpRange
 	Prev      []KeyValue  // OpPut, OpDelete with Prev: the content before
 	Deleted   int64       // OpDelete
-	UID       aweigh.UID  // OpPut: the object written
+	UID       aweigh.UID  // OpPut: the object written; OpMerge: the other parent
 	Succeeded bool        // OpTxn: its compares held
 	Responses []Response  // OpTxn
 }
@@ -104,6 +104,8 @@ func (op *Op) price() (price func(bytes int) int64, rev int64) {
 		return given, rev
 	case op.Kind == OpRange, op.Kind == OpPut && op.Prev:
 		return given, rev
+	case op.Kind == OpMerge:
+		return looked, rev
 	case op.Kind == OpDelete && op.Prev:
 		return func(bytes int) int64 { return deleteUnits + given(bytes) }, rev
 	case op.Kind == OpDelete:
@@ -199,6 +201,8 @@ func (x *execution) run(p plan) ([]Response, error) {
 		switch op.Kind {
 		case OpRange:
 			err = x.read(op, resp)
+		case OpMerge:
+			err = x.mergeOf(op, resp)
 		case OpPut:
 			err = x.put(op, resp)
 		case OpDelete:
@@ -248,7 +252,7 @@ func (x *execution) put(op *Op, resp *Response) error {
 		Key: op.Key, Value: op.Value, Lease: op.Lease,
 		CreateRevision: at.main, ModRevision: at.main, Sub: at.sub, Version: 1, Entry: x.nextEntry(),
 	}
-	e := lineage.Entry{Class: lineage.Insert, Key: op.Key}
+	e := lineage.Entry{Class: lineage.Insert, Key: op.Key, Reason: x.merged}
 	var others *aliases
 	if existed {
 		v.UID, v.CreateRevision, v.Version = prev.UID, prev.CreateRevision, prev.Version+1

@@ -115,6 +115,7 @@ var codes = []struct {
 	{wysiwys.ErrHidden, exitHidden},
 	{errPointless, exitCompare},
 	{errState, exitCompare},
+	{errConflict, exitCompare},
 	{errOtherKind, exitUsage},
 	{errSignal, exitInterrupted},
 	{errUnconfirmed, exitUsage},

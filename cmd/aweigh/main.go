@@ -108,7 +108,7 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	add("run", a.devnet(), a.node(), a.init(), a.invite(), a.join(), a.backup(), a.restore())
-	add("keys", a.put(), a.get(), a.do(), a.del(), a.ls(), a.watch(), a.txn(), a.compact(), a.alias(), a.fork(), a.rollback())
+	add("keys", a.put(), a.get(), a.do(), a.del(), a.ls(), a.watch(), a.txn(), a.compact(), a.alias(), a.fork(), a.merge(), a.rollback())
 	add("know", a.status(), a.whoami(), a.login(), a.logout(), a.resolveCommand(), a.doctor(), a.history(), a.uid(), a.why(),
 		a.verify(), a.checkpoint(), a.auditCommand(), a.bench(), a.version())
 	add("govern", a.motion(), a.ballotCommand(), a.voter(), a.anchor(), a.trust(), a.policy(), a.auth(), a.tokenCommand(),

@@ -31,7 +31,7 @@ func (g *Guard) mayOp(ctx context.Context, r *Rights, op *scope.Op) error {
 	switch op.Kind {
 	case scope.OpTxn:
 		return g.MayTxn(ctx, r, op.Txn)
-	case scope.OpRange:
+	case scope.OpRange, scope.OpMerge:
 		return r.MayRead(op.Key, op.End)
 	case scope.OpPut, scope.OpDelete:
 		if err := r.MayWrite(op.Key, op.End); err != nil {

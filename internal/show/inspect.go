@@ -349,6 +349,8 @@ func (p Printer) operations(ops []scope.Op, indent string) {
 			fmt.Fprintf(p.Out, "%sread %s\n", indent, Line(keyRange(op.Key, op.End)))
 		case scope.OpDelete:
 			fmt.Fprintf(p.Out, "%sdelete %s\n", indent, Line(keyRange(op.Key, op.End)))
+		case scope.OpMerge:
+			fmt.Fprintf(p.Out, "%smerge %s into what follows\n", indent, Line(Key(op.Key)))
 		case scope.OpPut:
 			fmt.Fprintf(p.Out, "%sput %s\n", indent, Line(Key(op.Key)))
 			if op.Lease != 0 {

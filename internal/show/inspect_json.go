@@ -158,7 +158,7 @@ func operationsOf(ops []scope.Op) []*operationJSON {
 }
 
 func operationOf(op *scope.Op) *operationJSON {
-	kinds := map[scope.OpKind]string{scope.OpRange: "read", scope.OpPut: "put", scope.OpDelete: "delete", scope.OpTxn: "txn"}
+	kinds := map[scope.OpKind]string{scope.OpRange: "read", scope.OpPut: "put", scope.OpDelete: "delete", scope.OpTxn: "txn", scope.OpMerge: "merge"}
 	out := &operationJSON{Kind: kinds[op.Kind], KeepsValue: op.IgnoreValue, KeepsLease: op.IgnoreLease, leaseJSON: leaseJSONOf(op.Lease, 0, nil, "")}
 	if op.Txn != nil {
 		for i := range op.Txn.Compare {

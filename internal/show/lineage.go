@@ -33,6 +33,15 @@ type entryJSON struct {
 	Justification string  `json:"justification,omitempty"`
 	Caller        string  `json:"caller,omitempty"` // for whom the author made it, as the author states
 	Reason        string  `json:"reason,omitempty"`
+	MergedFrom    *placed `json:"merged_from,omitempty"` // the other parent of a merge
+}
+
+// placed is a version of an object.
+type placed struct {
+	UID       string  `json:"uid"`
+	Key       *string `json:"key,omitempty"`
+	KeyBase64 []byte  `json:"key_base64,omitempty"`
+	Revision  int64   `json:"revision"`
 }
 
 // History writes what happened to an object.
@@ -62,6 +71,10 @@ func entriesJSON(entries []*aweighv1.Entry) []entryJSON {
 		}
 		if len(e.Key) > 0 {
 			x.Key, x.KeyBase64 = bytesField(e.Key)
+		}
+		if p, ok := scope.ParseMerged(e.Reason); ok && (e.Class == lineage.Insert.String() || e.Class == lineage.Update.String()) {
+			x.MergedFrom = &placed{UID: p.Object.String(), Revision: p.Revision}
+			x.MergedFrom.Key, x.MergedFrom.KeyBase64 = bytesField(p.Key)
 		}
 		out = append(out, x)
 	}
@@ -160,7 +173,7 @@ type whyJSON struct {
 	Caller        string          `json:"caller,omitempty"`  // for whom the author made it, as the author states
 	Grants        [][]byte        `json:"grants,omitempty"`  // canonical CBOR of each scope.Grant by which the author acted
 	Granted       []grantedJSON   `json:"granted,omitempty"` // the same, for people: the first is of the author that it acted for
-	Reason        string          `json:"reason,omitempty"`  // why it was deleted without a transaction
+	Reason        string          `json:"reason,omitempty"`  // why it was deleted without a transaction, or the other parent of a merge
 	Rule          string          `json:"rule"`
 	Needed        uint64          `json:"needed_weight"`
 	Origin        attestationJSON `json:"origin"` // the block that carried the change

@@ -185,7 +185,7 @@ func (m *Model) stands(p *motion) (path []bool, failure error) {
 	if m.crowded(all) {
 		return nil, scope.ErrNoSpace
 	}
-	if failure = m.permitted(p.mut, all); failure != nil {
+	if failure = cmp.Or(m.mayMerge(p.mut, path[0]), m.permitted(p.mut, all)); failure != nil {
 		return nil, failure
 	}
 	asked, failure := m.asked(all, verbOf(p.mut))

@@ -81,6 +81,9 @@ func lookOf(op *scope.Op) (l look, ok bool) {
 			}
 		}
 		return l, true
+	case scope.OpMerge:
+		l.price, l.gives = looked, false
+		return l, true
 	case scope.OpPut:
 		return l, op.Prev
 	case scope.OpDelete:

@@ -2,6 +2,8 @@ package model
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh/scope"
@@ -61,6 +63,9 @@ func (d *Drawing) value() []byte {
 
 // Txn is a transaction that is well-formed by some limits.
 func (d *Drawing) Txn(lim scope.Limits) scope.Txn {
+	if t := d.merge(); d.one(12) && t.Check(lim) == nil {
+		return t
+	}
 	for range 8 {
 		d.touched = nil
 		if t := d.txn(0); t.Check(lim) == nil {
@@ -68,6 +73,22 @@ func (d *Drawing) Txn(lim scope.Limits) scope.Txn {
 		}
 	}
 	return scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: d.key(), Value: d.value()}}}
+}
+
+// merge is one of two keys, on the condition that they are as they are, or nearly.
+func (d *Drawing) merge() scope.Txn {
+	now := d.View.model.asOf(d.View.Revision)
+	from, to := d.key(), d.key()
+	if all := slices.Sorted(maps.Keys(now)); len(all) > 1 {
+		from, to = []byte(all[d.Pick(len(all))]), []byte(all[d.Pick(len(all))])
+	}
+	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpMerge, Key: from}, {Kind: scope.OpPut, Key: to, Value: d.value()}}}
+	for _, key := range [][]byte{from, to} {
+		t.Compare = append(t.Compare, scope.Compare{
+			Target: scope.OnMod, Relation: scope.Equal, Key: key, Number: now[string(key)].ModRevision + int64(d.Pick(8)/7),
+		})
+	}
+	return t
 }
 
 func (d *Drawing) txn(depth int) (t scope.Txn) {

@@ -143,6 +143,7 @@ type block struct {
 	policy   *scope.Policy
 	mutation *scope.CheckedMutation // whose changes are made; an empty one where leases expire
 	changes  uint32                 // that it made so far
+	merged   string                 // the reason of the put that a merge comes before
 	keys     map[string]scope.KeyValue
 	events   []event
 	purse    purse             // of the mutation

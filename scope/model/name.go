@@ -73,11 +73,8 @@ func (m *Model) name(mut *scope.CheckedMutation) ([]scope.Response, error) {
 	}
 	m.block.room, m.block.reach = make(map[int64]volume), nil
 	all := m.renames(n, v)
-	if source := n.From; n.Kind == scope.Fork && !m.mayDo(mut, "alias", source, nil) {
-		reads := ask{"read", source, nil}
-		if !slices.ContainsFunc(m.entriesAbout(mut), reads.does) || !m.granting(mut, reads) {
-			return nil, m.authorizes(mut, change{key: source})
-		}
+	if n.Kind == scope.Fork && !m.mayCopy(mut, n.From) {
+		return nil, m.authorizes(mut, change{key: n.From})
 	}
 	if failure := m.permitted(mut, all); failure != nil {
 		return nil, failure
@@ -105,6 +102,12 @@ func (m *Model) name(mut *scope.CheckedMutation) ([]scope.Response, error) {
 	}
 	resp.Revision = m.revision()
 	return []scope.Response{resp}, nil
+}
+
+// mayCopy reports whether a mutation may fork or merge what a key holds.
+func (m *Model) mayCopy(mut *scope.CheckedMutation, source []byte) bool {
+	reads := ask{"read", source, nil}
+	return m.mayDo(mut, "alias", source, nil) || slices.ContainsFunc(m.entriesAbout(mut), reads.does) && m.granting(mut, reads)
 }
 
 // renames is what a naming changes, as puts and deletions do.

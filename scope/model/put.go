@@ -10,7 +10,7 @@ func (m *Model) put(op *scope.Op, r *scope.Response) {
 	key := string(op.Key)
 	old, there := m.block.keys[key]
 	v := scope.KeyValue{Key: op.Key, Value: op.Value, Lease: op.Lease, Version: 1}
-	e := lineage.Entry{Class: lineage.Insert}
+	e := lineage.Entry{Class: lineage.Insert, Reason: m.block.merged}
 	if there {
 		v.CreateRevision, v.Version, v.UID = old.CreateRevision, old.Version+1, old.UID
 		e.Class, e.Prior = lineage.Update, old.Digest()

@@ -190,6 +190,9 @@ func (m *Model) formed(mut *scope.CheckedMutation) bool {
 			if op.Kind == scope.OpTxn {
 				return !txn(op.Txn)
 			}
+			if op.Kind == scope.OpMerge {
+				return !m.mayCopy(mut, op.Key)
+			}
 			return !may(asksOf(&scope.Txn{Success: []scope.Op{op}}))
 		})
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -45,7 +46,23 @@ func (m *Model) allowed(mut *scope.CheckedMutation) (path []bool, failure error)
 	if m.crowded(all) {
 		return nil, scope.ErrNoSpace
 	}
+	if failure := m.mayMerge(mut, path[0]); failure != nil {
+		return nil, failure
+	}
 	return path, m.permitted(mut, all)
+}
+
+// mayMerge reports why an author may not merge what a transaction merges.
+func (m *Model) mayMerge(mut *scope.CheckedMutation, yes bool) error {
+	if mut.Txn == nil {
+		return nil
+	}
+	for _, op := range branch(mut.Txn, yes) {
+		if op.Kind == scope.OpMerge && !m.mayCopy(mut, op.Key) {
+			return fmt.Errorf("%w: the policy does not permit this author to alias %q", scope.ErrDenied, op.Key)
+		}
+	}
+	return nil
 }
 
 // crowded reports whether the scope has no room for the puts of a transaction.
@@ -271,8 +288,13 @@ func (m *Model) run(t *scope.Txn, path *[]bool) []scope.Response {
 				keys = m.asOf(how.Revision)
 			}
 			r.Range = ranged(keys, m.revision(), op.Key, op.End, how)
+		case scope.OpMerge:
+			v := m.keys()[string(op.Key)]
+			r.UID = v.UID
+			m.block.merged = fmt.Sprintf("merged %s %d.%d %q", v.UID, v.ModRevision, v.Sub, v.Key)
 		case scope.OpPut:
 			m.put(op, r)
+			m.block.merged = ""
 		case scope.OpDelete:
 			m.delete(op, r)
 		case scope.OpTxn:

@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62, 0}
 }
 
 // Header says what an answer was read at.
@@ -1115,6 +1115,7 @@ type Op struct {
 	//	*Op_Put
 	//	*Op_Delete
 	//	*Op_Txn
+	//	*Op_Merge
 	Op            isOp_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1193,6 +1194,15 @@ func (x *Op) GetTxn() *TxnRequest {
 	return nil
 }
 
+func (x *Op) GetMerge() *MergeRequest {
+	if x != nil {
+		if x, ok := x.Op.(*Op_Merge); ok {
+			return x.Merge
+		}
+	}
+	return nil
+}
+
 type isOp_Op interface {
 	isOp_Op()
 }
@@ -1213,6 +1223,10 @@ type Op_Txn struct {
 	Txn *TxnRequest `protobuf:"bytes,4,opt,name=txn,proto3,oneof"`
 }
 
+type Op_Merge struct {
+	Merge *MergeRequest `protobuf:"bytes,5,opt,name=merge,proto3,oneof"`
+}
+
 func (*Op_Range) isOp_Op() {}
 
 func (*Op_Put) isOp_Op() {}
@@ -1220,6 +1234,107 @@ func (*Op_Put) isOp_Op() {}
 func (*Op_Delete) isOp_Op() {}
 
 func (*Op_Txn) isOp_Op() {}
+
+func (*Op_Merge) isOp_Op() {}
+
+// MergeRequest records that the value of the put after it was made from what key
+// holds too. The two are all that a transaction does, which compares the
+// mod revision of both keys.
+type MergeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MergeRequest) Reset() {
+	*x = MergeRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MergeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MergeRequest) ProtoMessage() {}
+
+func (x *MergeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MergeRequest.ProtoReflect.Descriptor instead.
+func (*MergeRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *MergeRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+type MergeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Uid           string                 `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"` // of the other parent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MergeResponse) Reset() {
+	*x = MergeResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MergeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MergeResponse) ProtoMessage() {}
+
+func (x *MergeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MergeResponse.ProtoReflect.Descriptor instead.
+func (*MergeResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *MergeResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *MergeResponse) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
 
 type OpResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1229,6 +1344,7 @@ type OpResponse struct {
 	//	*OpResponse_Put
 	//	*OpResponse_Delete
 	//	*OpResponse_Txn
+	//	*OpResponse_Merge
 	Response      isOpResponse_Response `protobuf_oneof:"response"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1236,7 +1352,7 @@ type OpResponse struct {
 
 func (x *OpResponse) Reset() {
 	*x = OpResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1364,7 @@ func (x *OpResponse) String() string {
 func (*OpResponse) ProtoMessage() {}
 
 func (x *OpResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1377,7 @@ func (x *OpResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpResponse.ProtoReflect.Descriptor instead.
 func (*OpResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{11}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *OpResponse) GetResponse() isOpResponse_Response {
@@ -1307,6 +1423,15 @@ func (x *OpResponse) GetTxn() *TxnResponse {
 	return nil
 }
 
+func (x *OpResponse) GetMerge() *MergeResponse {
+	if x != nil {
+		if x, ok := x.Response.(*OpResponse_Merge); ok {
+			return x.Merge
+		}
+	}
+	return nil
+}
+
 type isOpResponse_Response interface {
 	isOpResponse_Response()
 }
@@ -1327,6 +1452,10 @@ type OpResponse_Txn struct {
 	Txn *TxnResponse `protobuf:"bytes,4,opt,name=txn,proto3,oneof"`
 }
 
+type OpResponse_Merge struct {
+	Merge *MergeResponse `protobuf:"bytes,5,opt,name=merge,proto3,oneof"`
+}
+
 func (*OpResponse_Range) isOpResponse_Response() {}
 
 func (*OpResponse_Put) isOpResponse_Response() {}
@@ -1334,6 +1463,8 @@ func (*OpResponse_Put) isOpResponse_Response() {}
 func (*OpResponse_Delete) isOpResponse_Response() {}
 
 func (*OpResponse_Txn) isOpResponse_Response() {}
+
+func (*OpResponse_Merge) isOpResponse_Response() {}
 
 type TxnRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1347,7 +1478,7 @@ type TxnRequest struct {
 
 func (x *TxnRequest) Reset() {
 	*x = TxnRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1359,7 +1490,7 @@ func (x *TxnRequest) String() string {
 func (*TxnRequest) ProtoMessage() {}
 
 func (x *TxnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,7 +1503,7 @@ func (x *TxnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnRequest.ProtoReflect.Descriptor instead.
 func (*TxnRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{12}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TxnRequest) GetCompare() []*Compare {
@@ -1417,7 +1548,7 @@ type TxnResponse struct {
 
 func (x *TxnResponse) Reset() {
 	*x = TxnResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1560,7 @@ func (x *TxnResponse) String() string {
 func (*TxnResponse) ProtoMessage() {}
 
 func (x *TxnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1573,7 @@ func (x *TxnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnResponse.ProtoReflect.Descriptor instead.
 func (*TxnResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TxnResponse) GetHeader() *Header {
@@ -1482,7 +1613,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1494,7 +1625,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1507,7 +1638,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{14}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SubmitRequest) GetBundle() []byte {
@@ -1532,7 +1663,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1675,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1688,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{15}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Outcome) GetMutation() []byte {
@@ -1612,7 +1743,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1755,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1768,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{16}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SubmitResponse) GetHeader() *Header {
@@ -1664,7 +1795,7 @@ type CompactRequest struct {
 
 func (x *CompactRequest) Reset() {
 	*x = CompactRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +1807,7 @@ func (x *CompactRequest) String() string {
 func (*CompactRequest) ProtoMessage() {}
 
 func (x *CompactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +1820,7 @@ func (x *CompactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactRequest.ProtoReflect.Descriptor instead.
 func (*CompactRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{17}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CompactRequest) GetRevision() int64 {
@@ -1715,7 +1846,7 @@ type CompactResponse struct {
 
 func (x *CompactResponse) Reset() {
 	*x = CompactResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1858,7 @@ func (x *CompactResponse) String() string {
 func (*CompactResponse) ProtoMessage() {}
 
 func (x *CompactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1871,7 @@ func (x *CompactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactResponse.ProtoReflect.Descriptor instead.
 func (*CompactResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{18}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CompactResponse) GetHeader() *Header {
@@ -1763,7 +1894,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +1906,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +1919,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{19}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WatchRequest) GetKey() []byte {
@@ -1837,7 +1968,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +1980,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +1993,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{20}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Event) GetDelete() bool {
@@ -1898,7 +2029,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +2041,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +2054,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{21}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WatchResponse) GetHeader() *Header {
@@ -1964,7 +2095,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +2107,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +2120,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{22}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HistoryRequest) GetKey() []byte {
@@ -2030,7 +2161,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2042,7 +2173,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2055,7 +2186,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{23}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Entry) GetIndex() int64 {
@@ -2174,7 +2305,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2317,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2330,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{24}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HistoryResponse) GetHeader() *Header {
@@ -2235,7 +2366,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2247,7 +2378,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2260,7 +2391,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TailRequest) GetSinceRevision() int64 {
@@ -2303,7 +2434,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2446,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2459,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TailResponse) GetHeader() *Header {
@@ -2369,7 +2500,7 @@ type TailItem struct {
 
 func (x *TailItem) Reset() {
 	*x = TailItem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2512,7 @@ func (x *TailItem) String() string {
 func (*TailItem) ProtoMessage() {}
 
 func (x *TailItem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2525,7 @@ func (x *TailItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailItem.ProtoReflect.Descriptor instead.
 func (*TailItem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TailItem) GetIndex() int64 {
@@ -2462,7 +2593,7 @@ type ProveRequest struct {
 
 func (x *ProveRequest) Reset() {
 	*x = ProveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2605,7 @@ func (x *ProveRequest) String() string {
 func (*ProveRequest) ProtoMessage() {}
 
 func (x *ProveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2618,7 @@ func (x *ProveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveRequest.ProtoReflect.Descriptor instead.
 func (*ProveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ProveRequest) GetKey() []byte {
@@ -2507,7 +2638,7 @@ type ProveResponse struct {
 
 func (x *ProveResponse) Reset() {
 	*x = ProveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2650,7 @@ func (x *ProveResponse) String() string {
 func (*ProveResponse) ProtoMessage() {}
 
 func (x *ProveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2663,7 @@ func (x *ProveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveResponse.ProtoReflect.Descriptor instead.
 func (*ProveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ProveResponse) GetHeader() *Header {
@@ -2559,7 +2690,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2571,7 +2702,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2584,7 +2715,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CheckpointRequest) GetOld() int64 {
@@ -2613,7 +2744,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2625,7 +2756,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2638,7 +2769,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CheckpointResponse) GetHeader() *Header {
@@ -2681,7 +2812,7 @@ type Cosignature struct {
 
 func (x *Cosignature) Reset() {
 	*x = Cosignature{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2693,7 +2824,7 @@ func (x *Cosignature) String() string {
 func (*Cosignature) ProtoMessage() {}
 
 func (x *Cosignature) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2706,7 +2837,7 @@ func (x *Cosignature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cosignature.ProtoReflect.Descriptor instead.
 func (*Cosignature) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Cosignature) GetAnchor() []byte {
@@ -2738,7 +2869,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +2881,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +2894,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 type Anchor struct {
@@ -2787,7 +2918,7 @@ type Anchor struct {
 
 func (x *Anchor) Reset() {
 	*x = Anchor{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +2930,7 @@ func (x *Anchor) String() string {
 func (*Anchor) ProtoMessage() {}
 
 func (x *Anchor) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +2943,7 @@ func (x *Anchor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Anchor.ProtoReflect.Descriptor instead.
 func (*Anchor) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Anchor) GetId() []byte {
@@ -2896,7 +3027,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +3039,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +3052,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Peer) GetId() string {
@@ -2993,7 +3124,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3005,7 +3136,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3018,7 +3149,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StatusResponse) GetHeader() *Header {
@@ -3313,7 +3444,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +3456,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +3469,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Pin) GetRoster() string {
@@ -3376,7 +3507,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3388,7 +3519,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3401,7 +3532,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Snapshot) GetHeight() uint64 {
@@ -3469,7 +3600,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3481,7 +3612,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3494,7 +3625,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Problem) GetReason() string {
@@ -3538,7 +3669,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3550,7 +3681,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3563,7 +3694,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *InviteRequest) GetName() string {
@@ -3605,7 +3736,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3617,7 +3748,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3630,7 +3761,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -3662,7 +3793,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3674,7 +3805,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3687,7 +3818,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
 }
 
 type GenesisResponse struct {
@@ -3699,7 +3830,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3711,7 +3842,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3724,7 +3855,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -3742,7 +3873,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3754,7 +3885,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3767,7 +3898,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -3784,7 +3915,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3796,7 +3927,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3809,7 +3940,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -3857,7 +3988,7 @@ type TrustRequest struct {
 
 func (x *TrustRequest) Reset() {
 	*x = TrustRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3869,7 +4000,7 @@ func (x *TrustRequest) String() string {
 func (*TrustRequest) ProtoMessage() {}
 
 func (x *TrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3882,7 +4013,7 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TrustRequest) GetPolicy() []byte {
@@ -3925,7 +4056,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3937,7 +4068,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3950,7 +4081,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Standing) GetId() []byte {
@@ -4101,7 +4232,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4113,7 +4244,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4126,7 +4257,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Proposal) GetId() []byte {
@@ -4301,7 +4432,7 @@ type TrustResponse struct {
 
 func (x *TrustResponse) Reset() {
 	*x = TrustResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4313,7 +4444,7 @@ func (x *TrustResponse) String() string {
 func (*TrustResponse) ProtoMessage() {}
 
 func (x *TrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4326,7 +4457,7 @@ func (x *TrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
 func (*TrustResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TrustResponse) GetHeader() *Header {
@@ -4513,7 +4644,7 @@ type VoidApprover struct {
 
 func (x *VoidApprover) Reset() {
 	*x = VoidApprover{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4525,7 +4656,7 @@ func (x *VoidApprover) String() string {
 func (*VoidApprover) ProtoMessage() {}
 
 func (x *VoidApprover) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4538,7 +4669,7 @@ func (x *VoidApprover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoidApprover.ProtoReflect.Descriptor instead.
 func (*VoidApprover) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *VoidApprover) GetId() []byte {
@@ -4604,7 +4735,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4616,7 +4747,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4629,7 +4760,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Usage) GetName() string {
@@ -4677,7 +4808,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4689,7 +4820,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4702,7 +4833,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -4737,7 +4868,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +4880,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +4893,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -4840,7 +4971,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4852,7 +4983,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4865,7 +4996,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -4906,7 +5037,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4918,7 +5049,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4931,7 +5062,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -4959,7 +5090,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4971,7 +5102,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4984,7 +5115,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -5018,7 +5149,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5030,7 +5161,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5043,7 +5174,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -5072,7 +5203,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5084,7 +5215,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5097,7 +5228,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -5140,7 +5271,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5152,7 +5283,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5165,7 +5296,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -5214,7 +5345,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5226,7 +5357,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5239,7 +5370,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -5303,7 +5434,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5315,7 +5446,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5328,7 +5459,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Place) GetKey() []byte {
@@ -5365,7 +5496,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5377,7 +5508,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5390,7 +5521,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -5425,7 +5556,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5437,7 +5568,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5450,7 +5581,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -5487,7 +5618,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5499,7 +5630,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5512,7 +5643,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -5560,7 +5691,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5572,7 +5703,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5585,7 +5716,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -5662,7 +5793,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5674,7 +5805,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5687,7 +5818,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -5726,7 +5857,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5738,7 +5869,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5751,7 +5882,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -5816,7 +5947,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5828,7 +5959,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5841,7 +5972,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -5883,7 +6014,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5895,7 +6026,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5908,7 +6039,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -5943,7 +6074,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5955,7 +6086,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5968,7 +6099,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -6002,7 +6133,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6014,7 +6145,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6027,7 +6158,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -6089,7 +6220,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6101,7 +6232,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6114,7 +6245,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Motion) GetId() []byte {
@@ -6384,7 +6515,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6396,7 +6527,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6409,7 +6540,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Voter) GetId() []byte {
@@ -6471,7 +6602,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6483,7 +6614,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6496,7 +6627,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -6577,7 +6708,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6589,7 +6720,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6602,7 +6733,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -6706,7 +6837,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6718,7 +6849,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6731,7 +6862,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -6758,7 +6889,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6770,7 +6901,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6783,7 +6914,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -6810,7 +6941,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6822,7 +6953,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6835,7 +6966,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -6863,7 +6994,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6875,7 +7006,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6888,7 +7019,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -6924,7 +7055,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6936,7 +7067,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6949,7 +7080,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -6989,7 +7120,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7001,7 +7132,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7014,7 +7145,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -7039,7 +7170,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7051,7 +7182,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7064,7 +7195,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -7131,7 +7262,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7143,7 +7274,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7156,7 +7287,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -7214,7 +7345,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7226,7 +7357,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7239,7 +7370,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -7287,7 +7418,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7299,7 +7430,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7312,7 +7443,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -7338,7 +7469,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7350,7 +7481,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7363,7 +7494,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -7383,7 +7514,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7395,7 +7526,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7408,7 +7539,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -7435,7 +7566,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7447,7 +7578,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7460,7 +7591,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -7486,7 +7617,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7498,7 +7629,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7511,7 +7642,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -7531,7 +7662,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7543,7 +7674,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7556,7 +7687,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -7607,7 +7738,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7619,7 +7750,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7632,7 +7763,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Scope) GetId() []byte {
@@ -7828,7 +7959,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7840,7 +7971,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7853,7 +7984,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -7929,7 +8060,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7941,7 +8072,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7954,7 +8085,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Said) GetScope() []byte {
@@ -8027,7 +8158,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8039,7 +8170,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8052,7 +8183,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -8113,7 +8244,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8125,7 +8256,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8138,7 +8269,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -8193,7 +8324,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8205,7 +8336,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8218,7 +8349,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -8245,7 +8376,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8257,7 +8388,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8270,7 +8401,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -8304,7 +8435,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8316,7 +8447,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8329,7 +8460,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -8404,7 +8535,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8416,7 +8547,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8429,7 +8560,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -8452,7 +8583,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8464,7 +8595,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8477,7 +8608,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -8523,7 +8654,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8535,7 +8666,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8548,7 +8679,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 type WhoAmIResponse struct {
@@ -8567,7 +8698,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8579,7 +8710,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8592,7 +8723,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -8663,7 +8794,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8675,7 +8806,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8688,7 +8819,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *User) GetName() string {
@@ -8723,7 +8854,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8735,7 +8866,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8748,7 +8879,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Role) GetName() string {
@@ -8778,7 +8909,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8790,7 +8921,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8803,7 +8934,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Permission) GetRead() bool {
@@ -8843,7 +8974,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8855,7 +8986,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8868,7 +8999,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -8887,7 +9018,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8899,7 +9030,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8912,7 +9043,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -9018,19 +9149,26 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x0eRELATION_EQUAL\x10\x01\x12\x14\n" +
 	"\x10RELATION_GREATER\x10\x02\x12\x11\n" +
 	"\rRELATION_LESS\x10\x03\x12\x16\n" +
-	"\x12RELATION_NOT_EQUAL\x10\x04\"\xc5\x01\n" +
+	"\x12RELATION_NOT_EQUAL\x10\x04\"\xf6\x01\n" +
 	"\x02Op\x12/\n" +
 	"\x05range\x18\x01 \x01(\v2\x17.aweigh.v1.RangeRequestH\x00R\x05range\x12)\n" +
 	"\x03put\x18\x02 \x01(\v2\x15.aweigh.v1.PutRequestH\x00R\x03put\x122\n" +
 	"\x06delete\x18\x03 \x01(\v2\x18.aweigh.v1.DeleteRequestH\x00R\x06delete\x12)\n" +
-	"\x03txn\x18\x04 \x01(\v2\x15.aweigh.v1.TxnRequestH\x00R\x03txnB\x04\n" +
-	"\x02op\"\xd7\x01\n" +
+	"\x03txn\x18\x04 \x01(\v2\x15.aweigh.v1.TxnRequestH\x00R\x03txn\x12/\n" +
+	"\x05merge\x18\x05 \x01(\v2\x17.aweigh.v1.MergeRequestH\x00R\x05mergeB\x04\n" +
+	"\x02op\" \n" +
+	"\fMergeRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\"L\n" +
+	"\rMergeResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\x89\x02\n" +
 	"\n" +
 	"OpResponse\x120\n" +
 	"\x05range\x18\x01 \x01(\v2\x18.aweigh.v1.RangeResponseH\x00R\x05range\x12*\n" +
 	"\x03put\x18\x02 \x01(\v2\x16.aweigh.v1.PutResponseH\x00R\x03put\x123\n" +
 	"\x06delete\x18\x03 \x01(\v2\x19.aweigh.v1.DeleteResponseH\x00R\x06delete\x12*\n" +
-	"\x03txn\x18\x04 \x01(\v2\x16.aweigh.v1.TxnResponseH\x00R\x03txnB\n" +
+	"\x03txn\x18\x04 \x01(\v2\x16.aweigh.v1.TxnResponseH\x00R\x03txn\x120\n" +
+	"\x05merge\x18\x05 \x01(\v2\x18.aweigh.v1.MergeResponseH\x00R\x05mergeB\n" +
 	"\n" +
 	"\bresponse\"\xb1\x01\n" +
 	"\n" +
@@ -9747,7 +9885,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 108)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 110)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -9764,103 +9902,105 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*RangeResponse)(nil),        // 12: aweigh.v1.RangeResponse
 	(*Compare)(nil),              // 13: aweigh.v1.Compare
 	(*Op)(nil),                   // 14: aweigh.v1.Op
-	(*OpResponse)(nil),           // 15: aweigh.v1.OpResponse
-	(*TxnRequest)(nil),           // 16: aweigh.v1.TxnRequest
-	(*TxnResponse)(nil),          // 17: aweigh.v1.TxnResponse
-	(*SubmitRequest)(nil),        // 18: aweigh.v1.SubmitRequest
-	(*Outcome)(nil),              // 19: aweigh.v1.Outcome
-	(*SubmitResponse)(nil),       // 20: aweigh.v1.SubmitResponse
-	(*CompactRequest)(nil),       // 21: aweigh.v1.CompactRequest
-	(*CompactResponse)(nil),      // 22: aweigh.v1.CompactResponse
-	(*WatchRequest)(nil),         // 23: aweigh.v1.WatchRequest
-	(*Event)(nil),                // 24: aweigh.v1.Event
-	(*WatchResponse)(nil),        // 25: aweigh.v1.WatchResponse
-	(*HistoryRequest)(nil),       // 26: aweigh.v1.HistoryRequest
-	(*Entry)(nil),                // 27: aweigh.v1.Entry
-	(*HistoryResponse)(nil),      // 28: aweigh.v1.HistoryResponse
-	(*TailRequest)(nil),          // 29: aweigh.v1.TailRequest
-	(*TailResponse)(nil),         // 30: aweigh.v1.TailResponse
-	(*TailItem)(nil),             // 31: aweigh.v1.TailItem
-	(*ProveRequest)(nil),         // 32: aweigh.v1.ProveRequest
-	(*ProveResponse)(nil),        // 33: aweigh.v1.ProveResponse
-	(*CheckpointRequest)(nil),    // 34: aweigh.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),   // 35: aweigh.v1.CheckpointResponse
-	(*Cosignature)(nil),          // 36: aweigh.v1.Cosignature
-	(*StatusRequest)(nil),        // 37: aweigh.v1.StatusRequest
-	(*Anchor)(nil),               // 38: aweigh.v1.Anchor
-	(*Peer)(nil),                 // 39: aweigh.v1.Peer
-	(*StatusResponse)(nil),       // 40: aweigh.v1.StatusResponse
-	(*Pin)(nil),                  // 41: aweigh.v1.Pin
-	(*Snapshot)(nil),             // 42: aweigh.v1.Snapshot
-	(*Problem)(nil),              // 43: aweigh.v1.Problem
-	(*InviteRequest)(nil),        // 44: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),       // 45: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),       // 46: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),      // 47: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),        // 48: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),       // 49: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),         // 50: aweigh.v1.TrustRequest
-	(*Standing)(nil),             // 51: aweigh.v1.Standing
-	(*Proposal)(nil),             // 52: aweigh.v1.Proposal
-	(*TrustResponse)(nil),        // 53: aweigh.v1.TrustResponse
-	(*VoidApprover)(nil),         // 54: aweigh.v1.VoidApprover
-	(*Usage)(nil),                // 55: aweigh.v1.Usage
-	(*ExplainRequest)(nil),       // 56: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 57: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 58: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 59: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 60: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 61: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 62: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 63: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 64: aweigh.v1.NameRequest
-	(*Place)(nil),                // 65: aweigh.v1.Place
-	(*NameResponse)(nil),         // 66: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 67: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 68: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 69: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 70: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 71: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 72: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 73: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 74: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 75: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 76: aweigh.v1.Motion
-	(*Voter)(nil),                // 77: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 78: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 79: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 80: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 81: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 82: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 83: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 84: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 85: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 86: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 87: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 88: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 89: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 90: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 91: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 92: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 93: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 94: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 95: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 96: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 97: aweigh.v1.Said
-	(*ActResponse)(nil),          // 98: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 99: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 100: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 101: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 102: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 103: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 104: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 105: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 106: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 107: aweigh.v1.User
-	(*Role)(nil),                 // 108: aweigh.v1.Role
-	(*Permission)(nil),           // 109: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 110: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 111: aweigh.v1.DisableUsersResponse
+	(*MergeRequest)(nil),         // 15: aweigh.v1.MergeRequest
+	(*MergeResponse)(nil),        // 16: aweigh.v1.MergeResponse
+	(*OpResponse)(nil),           // 17: aweigh.v1.OpResponse
+	(*TxnRequest)(nil),           // 18: aweigh.v1.TxnRequest
+	(*TxnResponse)(nil),          // 19: aweigh.v1.TxnResponse
+	(*SubmitRequest)(nil),        // 20: aweigh.v1.SubmitRequest
+	(*Outcome)(nil),              // 21: aweigh.v1.Outcome
+	(*SubmitResponse)(nil),       // 22: aweigh.v1.SubmitResponse
+	(*CompactRequest)(nil),       // 23: aweigh.v1.CompactRequest
+	(*CompactResponse)(nil),      // 24: aweigh.v1.CompactResponse
+	(*WatchRequest)(nil),         // 25: aweigh.v1.WatchRequest
+	(*Event)(nil),                // 26: aweigh.v1.Event
+	(*WatchResponse)(nil),        // 27: aweigh.v1.WatchResponse
+	(*HistoryRequest)(nil),       // 28: aweigh.v1.HistoryRequest
+	(*Entry)(nil),                // 29: aweigh.v1.Entry
+	(*HistoryResponse)(nil),      // 30: aweigh.v1.HistoryResponse
+	(*TailRequest)(nil),          // 31: aweigh.v1.TailRequest
+	(*TailResponse)(nil),         // 32: aweigh.v1.TailResponse
+	(*TailItem)(nil),             // 33: aweigh.v1.TailItem
+	(*ProveRequest)(nil),         // 34: aweigh.v1.ProveRequest
+	(*ProveResponse)(nil),        // 35: aweigh.v1.ProveResponse
+	(*CheckpointRequest)(nil),    // 36: aweigh.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),   // 37: aweigh.v1.CheckpointResponse
+	(*Cosignature)(nil),          // 38: aweigh.v1.Cosignature
+	(*StatusRequest)(nil),        // 39: aweigh.v1.StatusRequest
+	(*Anchor)(nil),               // 40: aweigh.v1.Anchor
+	(*Peer)(nil),                 // 41: aweigh.v1.Peer
+	(*StatusResponse)(nil),       // 42: aweigh.v1.StatusResponse
+	(*Pin)(nil),                  // 43: aweigh.v1.Pin
+	(*Snapshot)(nil),             // 44: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 45: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 46: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 47: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 48: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 49: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 50: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 51: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 52: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 53: aweigh.v1.Standing
+	(*Proposal)(nil),             // 54: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 55: aweigh.v1.TrustResponse
+	(*VoidApprover)(nil),         // 56: aweigh.v1.VoidApprover
+	(*Usage)(nil),                // 57: aweigh.v1.Usage
+	(*ExplainRequest)(nil),       // 58: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 59: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 60: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 61: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 62: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 63: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 64: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 65: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 66: aweigh.v1.NameRequest
+	(*Place)(nil),                // 67: aweigh.v1.Place
+	(*NameResponse)(nil),         // 68: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 69: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 70: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 71: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 72: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 73: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 74: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 75: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 76: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 77: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 78: aweigh.v1.Motion
+	(*Voter)(nil),                // 79: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 80: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 81: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 82: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 83: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 84: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 85: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 86: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 87: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 88: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 89: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 90: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 91: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 92: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 93: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 94: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 95: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 96: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 97: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 98: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 99: aweigh.v1.Said
+	(*ActResponse)(nil),          // 100: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 101: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 102: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 103: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 104: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 105: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 106: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 107: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 108: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 109: aweigh.v1.User
+	(*Role)(nil),                 // 110: aweigh.v1.Role
+	(*Permission)(nil),           // 111: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 112: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 113: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -9877,179 +10017,182 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	11,  // 11: aweigh.v1.Op.range:type_name -> aweigh.v1.RangeRequest
 	7,   // 12: aweigh.v1.Op.put:type_name -> aweigh.v1.PutRequest
 	9,   // 13: aweigh.v1.Op.delete:type_name -> aweigh.v1.DeleteRequest
-	16,  // 14: aweigh.v1.Op.txn:type_name -> aweigh.v1.TxnRequest
-	12,  // 15: aweigh.v1.OpResponse.range:type_name -> aweigh.v1.RangeResponse
-	8,   // 16: aweigh.v1.OpResponse.put:type_name -> aweigh.v1.PutResponse
-	10,  // 17: aweigh.v1.OpResponse.delete:type_name -> aweigh.v1.DeleteResponse
-	17,  // 18: aweigh.v1.OpResponse.txn:type_name -> aweigh.v1.TxnResponse
-	13,  // 19: aweigh.v1.TxnRequest.compare:type_name -> aweigh.v1.Compare
-	14,  // 20: aweigh.v1.TxnRequest.success:type_name -> aweigh.v1.Op
-	14,  // 21: aweigh.v1.TxnRequest.failure:type_name -> aweigh.v1.Op
-	6,   // 22: aweigh.v1.TxnRequest.once:type_name -> aweigh.v1.Once
-	4,   // 23: aweigh.v1.TxnResponse.header:type_name -> aweigh.v1.Header
-	15,  // 24: aweigh.v1.TxnResponse.responses:type_name -> aweigh.v1.OpResponse
-	17,  // 25: aweigh.v1.Outcome.txn:type_name -> aweigh.v1.TxnResponse
-	4,   // 26: aweigh.v1.SubmitResponse.header:type_name -> aweigh.v1.Header
-	19,  // 27: aweigh.v1.SubmitResponse.outcomes:type_name -> aweigh.v1.Outcome
-	6,   // 28: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
-	4,   // 29: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
-	5,   // 30: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
-	5,   // 31: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
-	4,   // 32: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
-	24,  // 33: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
-	4,   // 34: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
-	27,  // 35: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 36: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
-	31,  // 37: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
-	4,   // 38: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
-	4,   // 39: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
-	36,  // 40: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
-	4,   // 41: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
-	38,  // 42: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
-	39,  // 43: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	42,  // 44: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
-	41,  // 45: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
-	6,   // 46: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
-	4,   // 47: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	4,   // 48: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	51,  // 49: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	52,  // 50: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	55,  // 51: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
-	54,  // 52: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
-	4,   // 53: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	57,  // 54: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 55: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	6,   // 56: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 57: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	52,  // 58: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	6,   // 59: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 60: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	65,  // 61: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	6,   // 62: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 63: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 64: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	5,   // 65: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	65,  // 66: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	68,  // 67: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 68: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	65,  // 69: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	27,  // 70: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 71: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	68,  // 72: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 73: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	76,  // 74: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	77,  // 75: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	79,  // 76: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	78,  // 77: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	5,   // 78: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	5,   // 79: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	4,   // 80: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	76,  // 81: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 82: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 83: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	76,  // 84: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 85: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	88,  // 86: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	87,  // 87: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	6,   // 88: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 89: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 90: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	95,  // 91: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	6,   // 92: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 93: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	69,  // 94: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	97,  // 95: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 96: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	107, // 97: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	108, // 98: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 99: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	109, // 100: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	109, // 101: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	6,   // 102: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 103: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	7,   // 104: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 105: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 106: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 107: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 108: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 109: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 110: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	64,  // 111: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	67,  // 112: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	70,  // 113: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	72,  // 114: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	96,  // 115: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	99,  // 116: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	101, // 117: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	26,  // 118: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	32,  // 119: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	29,  // 120: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	34,  // 121: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	37,  // 122: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	44,  // 123: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	46,  // 124: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	48,  // 125: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	50,  // 126: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	56,  // 127: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	59,  // 128: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	61,  // 129: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	63,  // 130: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	74,  // 131: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	80,  // 132: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	80,  // 133: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	80,  // 134: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	83,  // 135: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	85,  // 136: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	89,  // 137: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	91,  // 138: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	93,  // 139: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	103, // 140: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	110, // 141: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	105, // 142: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	8,   // 143: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 144: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 145: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 146: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 147: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 148: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 149: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	66,  // 150: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	69,  // 151: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	71,  // 152: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	73,  // 153: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	98,  // 154: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	100, // 155: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	102, // 156: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	28,  // 157: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	33,  // 158: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	30,  // 159: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	35,  // 160: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	40,  // 161: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	45,  // 162: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	47,  // 163: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	49,  // 164: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	53,  // 165: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	58,  // 166: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	60,  // 167: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	62,  // 168: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	62,  // 169: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	75,  // 170: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	81,  // 171: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	81,  // 172: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	82,  // 173: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	84,  // 174: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	86,  // 175: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	90,  // 176: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	92,  // 177: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	94,  // 178: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	104, // 179: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	111, // 180: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	106, // 181: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	143, // [143:182] is the sub-list for method output_type
-	104, // [104:143] is the sub-list for method input_type
-	104, // [104:104] is the sub-list for extension type_name
-	104, // [104:104] is the sub-list for extension extendee
-	0,   // [0:104] is the sub-list for field type_name
+	18,  // 14: aweigh.v1.Op.txn:type_name -> aweigh.v1.TxnRequest
+	15,  // 15: aweigh.v1.Op.merge:type_name -> aweigh.v1.MergeRequest
+	4,   // 16: aweigh.v1.MergeResponse.header:type_name -> aweigh.v1.Header
+	12,  // 17: aweigh.v1.OpResponse.range:type_name -> aweigh.v1.RangeResponse
+	8,   // 18: aweigh.v1.OpResponse.put:type_name -> aweigh.v1.PutResponse
+	10,  // 19: aweigh.v1.OpResponse.delete:type_name -> aweigh.v1.DeleteResponse
+	19,  // 20: aweigh.v1.OpResponse.txn:type_name -> aweigh.v1.TxnResponse
+	16,  // 21: aweigh.v1.OpResponse.merge:type_name -> aweigh.v1.MergeResponse
+	13,  // 22: aweigh.v1.TxnRequest.compare:type_name -> aweigh.v1.Compare
+	14,  // 23: aweigh.v1.TxnRequest.success:type_name -> aweigh.v1.Op
+	14,  // 24: aweigh.v1.TxnRequest.failure:type_name -> aweigh.v1.Op
+	6,   // 25: aweigh.v1.TxnRequest.once:type_name -> aweigh.v1.Once
+	4,   // 26: aweigh.v1.TxnResponse.header:type_name -> aweigh.v1.Header
+	17,  // 27: aweigh.v1.TxnResponse.responses:type_name -> aweigh.v1.OpResponse
+	19,  // 28: aweigh.v1.Outcome.txn:type_name -> aweigh.v1.TxnResponse
+	4,   // 29: aweigh.v1.SubmitResponse.header:type_name -> aweigh.v1.Header
+	21,  // 30: aweigh.v1.SubmitResponse.outcomes:type_name -> aweigh.v1.Outcome
+	6,   // 31: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
+	4,   // 32: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
+	5,   // 33: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
+	5,   // 34: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
+	4,   // 35: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
+	26,  // 36: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
+	4,   // 37: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
+	29,  // 38: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 39: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
+	33,  // 40: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
+	4,   // 41: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
+	4,   // 42: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
+	38,  // 43: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
+	4,   // 44: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
+	40,  // 45: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
+	41,  // 46: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
+	44,  // 47: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	43,  // 48: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
+	6,   // 49: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
+	4,   // 50: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 51: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	53,  // 52: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	54,  // 53: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	57,  // 54: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
+	56,  // 55: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
+	4,   // 56: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	59,  // 57: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 58: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	6,   // 59: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 60: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	54,  // 61: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	6,   // 62: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 63: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	67,  // 64: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	6,   // 65: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 66: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 67: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	5,   // 68: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	67,  // 69: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	70,  // 70: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 71: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	67,  // 72: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	29,  // 73: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 74: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	70,  // 75: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 76: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	78,  // 77: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	79,  // 78: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	81,  // 79: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	80,  // 80: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	5,   // 81: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	5,   // 82: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	4,   // 83: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	78,  // 84: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 85: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 86: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	78,  // 87: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 88: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	90,  // 89: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	89,  // 90: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	6,   // 91: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 92: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 93: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	97,  // 94: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	6,   // 95: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 96: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	71,  // 97: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	99,  // 98: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 99: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	109, // 100: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	110, // 101: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 102: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	111, // 103: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	111, // 104: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	6,   // 105: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 106: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	7,   // 107: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 108: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 109: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	18,  // 110: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	20,  // 111: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	23,  // 112: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	25,  // 113: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	66,  // 114: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	69,  // 115: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	72,  // 116: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	74,  // 117: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	98,  // 118: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	101, // 119: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	103, // 120: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	28,  // 121: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	34,  // 122: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 123: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	36,  // 124: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	39,  // 125: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	46,  // 126: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	48,  // 127: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	50,  // 128: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	52,  // 129: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	58,  // 130: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	61,  // 131: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	63,  // 132: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	65,  // 133: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	76,  // 134: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	82,  // 135: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	82,  // 136: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	82,  // 137: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	85,  // 138: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	87,  // 139: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	91,  // 140: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	93,  // 141: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	95,  // 142: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	105, // 143: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	112, // 144: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	107, // 145: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	8,   // 146: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 147: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 148: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	19,  // 149: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	22,  // 150: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	24,  // 151: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	27,  // 152: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	68,  // 153: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	71,  // 154: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	73,  // 155: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	75,  // 156: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	100, // 157: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	102, // 158: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	104, // 159: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	30,  // 160: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	35,  // 161: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	32,  // 162: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	37,  // 163: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	42,  // 164: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	47,  // 165: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	49,  // 166: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	51,  // 167: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	55,  // 168: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	60,  // 169: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	62,  // 170: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	64,  // 171: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	64,  // 172: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	77,  // 173: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	83,  // 174: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	83,  // 175: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	84,  // 176: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	86,  // 177: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	88,  // 178: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	92,  // 179: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	94,  // 180: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	96,  // 181: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	106, // 182: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	113, // 183: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	108, // 184: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	146, // [146:185] is the sub-list for method output_type
+	107, // [107:146] is the sub-list for method input_type
+	107, // [107:107] is the sub-list for extension type_name
+	107, // [107:107] is the sub-list for extension extendee
+	0,   // [0:107] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -10062,21 +10205,23 @@ func file_aweigh_v1_aweigh_proto_init() {
 		(*Op_Put)(nil),
 		(*Op_Delete)(nil),
 		(*Op_Txn)(nil),
+		(*Op_Merge)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[11].OneofWrappers = []any{
+	file_aweigh_v1_aweigh_proto_msgTypes[13].OneofWrappers = []any{
 		(*OpResponse_Range)(nil),
 		(*OpResponse_Put)(nil),
 		(*OpResponse_Delete)(nil),
 		(*OpResponse_Txn)(nil),
+		(*OpResponse_Merge)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[47].OneofWrappers = []any{}
+	file_aweigh_v1_aweigh_proto_msgTypes[49].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   108,
+			NumMessages:   110,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

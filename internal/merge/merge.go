@@ -1,0 +1,120 @@
+// Package merge makes one value of two that were made from a third: lines of texts, members of JSON objects, and any
+// other content as a whole.
+package merge
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/epiclabs-io/diff3"
+)
+
+// Conflict is a part that both sides changed, to different contents. Nil means that a side does not have it.
+type Conflict struct {
+	Path               string // of a JSON object: the names of the members, as a JSON pointer (RFC 6901)
+	Base, Ours, Theirs []byte
+}
+
+// Kind is how values were compared.
+type Kind string
+
+// The kinds of a merge.
+const (
+	Text   Kind = "text"
+	JSON   Kind = "json"
+	Binary Kind = "binary"
+)
+
+// Result is what a merge makes.
+type Result struct {
+	Kind      Kind
+	Value     []byte // with the preferred side's content of each conflict
+	Conflicts []Conflict
+	Marked    []byte // Value of a text, with markers around both sides of each conflict
+}
+
+// Side is whose content a conflict gets.
+type Side int
+
+// The sides of a merge.
+const (
+	Ours Side = iota
+	Theirs
+)
+
+// Labels name the sides in markers.
+type Labels struct{ Ours, Theirs string }
+
+// Merge merges ours and theirs, which were made from base; a nil base is one that is not known.
+func Merge(base, ours, theirs []byte, prefer Side, labels Labels) Result {
+	if r, ok := mergeJSON(base, ours, theirs, prefer); ok {
+		return r
+	}
+	if isText(base) && isText(ours) && isText(theirs) {
+		return mergeText(base, ours, theirs, prefer, labels)
+	}
+	r := Result{Kind: Binary}
+	switch {
+	case bytes.Equal(ours, theirs), base != nil && bytes.Equal(base, theirs):
+		r.Value = ours
+	case base != nil && bytes.Equal(base, ours):
+		r.Value = theirs
+	default:
+		r.Conflicts = []Conflict{{Base: base, Ours: ours, Theirs: theirs}}
+		r.Value = prefer.of(ours, theirs)
+	}
+	return r
+}
+
+func (s Side) of(ours, theirs []byte) []byte {
+	if s == Theirs {
+		return theirs
+	}
+	return ours
+}
+
+func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
+
+func mergeText(base, ours, theirs []byte, prefer Side, labels Labels) Result {
+	r := Result{Kind: Text, Value: []byte{}}
+	for _, part := range diff3.Diff3Merge(lines(ours), lines(base), lines(theirs), true) {
+		c := part.Conflict
+		if c == nil {
+			same := strings.Join(part.Ok, "")
+			r.Value, r.Marked = append(r.Value, same...), append(r.Marked, same...)
+			continue
+		}
+		x := Conflict{Base: joined(c.O), Ours: joined(c.A), Theirs: joined(c.B)}
+		r.Conflicts = append(r.Conflicts, x)
+		r.Value = append(r.Value, prefer.of(x.Ours, x.Theirs)...)
+		for _, marked := range []struct{ mark, content string }{
+			{"<<<<<<< " + labels.Ours, string(x.Ours)}, {"||||||| base", string(x.Base)}, {"=======", string(x.Theirs)}, {">>>>>>> " + labels.Theirs, ""},
+		} {
+			r.Marked = append(r.Marked, ended(marked.mark)+ended(marked.content)...)
+		}
+	}
+	return r
+}
+
+// lines are the lines of a text, each with its end.
+func lines(text []byte) []string {
+	if len(text) == 0 {
+		return nil
+	}
+	all := strings.SplitAfter(string(text), "\n")
+	if all[len(all)-1] == "" {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+func joined(lines []string) []byte { return []byte(strings.Join(lines, "")) }
+
+// ended is a text whose last line has an end.
+func ended(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}
