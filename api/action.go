@@ -15,8 +15,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Acting is the part of a node that the API needs to carry out verbs.
-type Acting interface {
+// acting is the part of a node that the API needs to carry out verbs.
+type acting interface {
 	Act(ctx context.Context, a scope.Action, once node.Once) (machine.Receipt, error)
 	Signal(ctx context.Context, verb string, key, value []byte, once node.Once) (int, error)
 	WatchSignals(ctx context.Context, key, end []byte, begun func() error, deliver func(x node.Signal, lost uint64) error) error

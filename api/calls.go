@@ -35,8 +35,8 @@ type upgradedCalls struct {
 // newCalls is a server for upgraded connections.
 func newCalls(s *service, l *limits, who *callers) *grpc.Server {
 	g := grpc.NewServer(
-		grpc.MaxRecvMsgSize(MaxUpgraded), grpc.MaxSendMsgSize(1<<31-1), grpc.MaxConcurrentStreams(1000),
-		grpc.StaticStreamWindowSize(MaxUpgraded), grpc.StaticConnWindowSize(16*MaxUpgraded), grpc.MaxHeaderListSize(16<<10),
+		grpc.MaxRecvMsgSize(maxUpgraded), grpc.MaxSendMsgSize(1<<31-1), grpc.MaxConcurrentStreams(1000),
+		grpc.StaticStreamWindowSize(maxUpgraded), grpc.StaticConnWindowSize(16*maxUpgraded), grpc.MaxHeaderListSize(16<<10),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 15 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}),
 		grpc.Creds(shown{insecure.NewCredentials()}), grpc.InTapHandle(brief), grpc.NumStreamWorkers(callWorkers), grpc.WaitForHandlers(true),

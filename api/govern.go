@@ -16,8 +16,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Governing is the part of a node that the API needs for decisions.
-type Governing interface {
+// governing is the part of a node that the API needs for decisions.
+type governing interface {
 	Government(under *scope.Policy) (node.Government, error)
 	Govern(ctx context.Context, d scope.Decision, once node.Once) (machine.Receipt, error)
 	Application(ctx context.Context, sponsor aweigh.AnchorID, name string) (scope.Decision, error)

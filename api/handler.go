@@ -19,8 +19,8 @@ import (
 // Node is the part of a whole node that the API needs; *node.Node is one.
 type Node interface {
 	Routes
-	Acting
-	Permitting
+	acting
+	permitting
 	Root() *node.Replica
 	In(name string) (*node.Replica, error)
 	Scopes() []node.ScopeInfo
@@ -33,7 +33,7 @@ type Node interface {
 // Routes answers requests about keys and motions: *node.Node finds their scope, *node.Replica asks its own.
 type Routes interface {
 	Names
-	Deciding
+	deciding
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]machine.Receipt, error)
@@ -47,8 +47,8 @@ type Routes interface {
 // Part is what the API asks about one scope; *node.Replica is one.
 type Part interface {
 	Health
-	Governing
-	Trusting
+	governing
+	trusting
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
 	Tail(ctx context.Context, t node.Tail, deliver func(node.TailPage) error) error

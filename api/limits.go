@@ -35,7 +35,7 @@ type limits struct{ watches, calls, bodies atomic.Int64 }
 // enter takes the place of a call on an upgraded connection, and of the largest
 // body that it may have. leave follows it, also after an error.
 func (l *limits) enter() error {
-	switch calls, bodies := l.calls.Add(1), l.bodies.Add(MaxUpgraded); {
+	switch calls, bodies := l.calls.Add(1), l.bodies.Add(maxUpgraded); {
 	case calls > maxCalls:
 		return errCrowded
 	case bodies > maxBodies:
@@ -46,7 +46,7 @@ func (l *limits) enter() error {
 
 func (l *limits) leave() {
 	l.calls.Add(-1)
-	l.bodies.Add(-MaxUpgraded)
+	l.bodies.Add(-maxUpgraded)
 }
 
 // limited bounds what requests may take, in number, bytes and time.

@@ -22,8 +22,8 @@ import (
 	"github.com/aweigh/aweigh/votes/box"
 )
 
-// Deciding is the part of a node that the API needs for motions.
-type Deciding interface {
+// deciding is the part of a node that the API needs for motions.
+type deciding interface {
 	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
 	Motions(closed bool) ([]node.Motion, scope.Head, error)
 	Drafts(ctx context.Context) ([]node.Motion, error)

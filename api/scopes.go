@@ -14,11 +14,11 @@ import (
 	"github.com/aweigh/aweigh/node"
 )
 
-// ScopeHeader is the header of a request about another scope than the root's: its
+// scopeHeader is the header of a request about another scope than the root's: its
 // prefix, or the start of its identity in hex. Requests about keys need none: they
 // go to the scope that decides about them. Prefixes with bytes that are not visible
 // ASCII are named by their identities.
-const ScopeHeader = "Aweigh-Scope"
+const scopeHeader = "Aweigh-Scope"
 
 // scoped passes requests that name a scope to the handler of that scope.
 type scoped struct {
@@ -36,7 +36,7 @@ type scoped struct {
 // ServeHTTP implements http.Handler.
 func (s *scoped) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := s.root
-	if name := r.Header.Get(ScopeHeader); name != "" {
+	if name := r.Header.Get(scopeHeader); name != "" {
 		p, err := s.of.In(name)
 		if err != nil {
 			_ = s.wrong.Write(w, r, problem(err)) // no client is left
@@ -63,7 +63,7 @@ func (s *scoped) part(p *node.Replica) http.Handler {
 // Scopes implements aweighv1connect.NodeHandler.
 func (s *service) Scopes(ctx context.Context, req *connect.Request[aweighv1.ScopesRequest]) (*connect.Response[aweighv1.ScopesResponse], error) {
 	if s.at != Part(s.node.Root()) { // of one scope, which has no others to tell of
-		return nil, problem(fmt.Errorf("%w: scopes are listed without %s", errRequest, ScopeHeader))
+		return nil, problem(fmt.Errorf("%w: scopes are listed without %s", errRequest, scopeHeader))
 	}
 	out := new(aweighv1.ScopesResponse)
 	heard := s.hear(ctx, req.Msg.Linearizable)

@@ -14,9 +14,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Trusting is the part of a node that the API needs to report the standing of
+// trusting is the part of a node that the API needs to report the standing of
 // anchors, with its causes.
-type Trusting interface {
+type trusting interface {
 	Explain(a aweigh.AnchorID, limit int) (all []node.Explained, more bool, oldest aweigh.Height, head scope.Head, err error)
 	HandoversAfter(at aweigh.Height, most, bytes int) (all [][]byte, more bool, err error)
 	Unseated() aweigh.AnchorID

@@ -13,18 +13,18 @@ import (
 	"github.com/aweigh/aweigh/internal/authn"
 )
 
-// Upgrade is the protocol to which a client may upgrade a connection, by GET
-// UpgradePath (RFC 9110, section 7.8): gRPC from there on, as grpc-go has it,
+// upgradeProtocol is the protocol to which a client may upgrade a connection, by GET
+// upgradePath (RFC 9110, section 7.8): gRPC from there on, as grpc-go has it,
 // which takes half of what HTTP/2 in net/http does. It serves the methods of
 // keys only, for small requests.
 const (
-	Upgrade     = "aweigh-grpc"
-	UpgradePath = "/aweigh.v1.Node"
+	upgradeProtocol = "aweigh-grpc"
+	upgradePath     = "/aweigh.v1.Node"
 )
 
-// MaxUpgraded bounds a request on an upgraded connection, in bytes. It is small so
+// maxUpgraded bounds a request on an upgraded connection, in bytes. It is small so
 // that as many requests as are taken at once have bounded bodies together.
-const MaxUpgraded = maxBodies / maxCalls
+const maxUpgraded = maxBodies / maxCalls
 
 // maxUpgrades bounds the upgraded connections of a server.
 const maxUpgrades = 1024
@@ -61,7 +61,7 @@ type upgraded struct {
 // requests, and all others by another.
 func (u *upgrades) before(upgrade, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == UpgradePath && r.Method == http.MethodGet && r.Body == http.NoBody {
+		if r.URL.Path == upgradePath && r.Method == http.MethodGet && r.Body == http.NoBody {
 			upgrade.ServeHTTP(w, r)
 			return
 		}
@@ -72,9 +72,9 @@ func (u *upgrades) before(upgrade, others http.Handler) http.Handler {
 // ServeHTTP implements http.Handler.
 func (u *upgrades) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hijacker, ok := w.(http.Hijacker)
-	if !ok || r.Header.Get("Upgrade") != Upgrade {
-		w.Header().Set("Upgrade", Upgrade)
-		http.Error(w, "aweigh: this path is for HTTP/1.1 connections that upgrade to "+Upgrade, http.StatusUpgradeRequired)
+	if !ok || r.Header.Get("Upgrade") != upgradeProtocol {
+		w.Header().Set("Upgrade", upgradeProtocol)
+		http.Error(w, "aweigh: this path is for HTTP/1.1 connections that upgrade to "+upgradeProtocol, http.StatusUpgradeRequired)
 		return
 	}
 	conn, buffered, err := hijacker.Hijack()
@@ -89,7 +89,7 @@ func (u *upgrades) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.last.Store(time.Now().UnixNano())
 	_ = conn.SetDeadline(time.Time{})
 	if ok = u.add(c); ok { // it counts before the client knows, so that no later one comes first
-		_, err = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + Upgrade + "\r\n\r\n"))
+		_, err = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgradeProtocol + "\r\n\r\n"))
 	}
 	if !ok || err != nil {
 		_ = c.Close()

@@ -105,7 +105,7 @@ func TestClientsUpgradeTheirConnections(t *testing.T) {
 			t.Errorf("%d bytes: %v, %v", size, r, err)
 		}
 	}
-	put(MaxUpgraded + 1) // too large for one
+	put(maxUpgraded + 1) // too large for one
 	if n := s.upgraded(); n != 0 {
 		t.Errorf("%d connections are upgraded, for what cannot use them", n)
 	}
@@ -179,7 +179,7 @@ func upgradeOne(address string) (net.Conn, error) {
 	}
 	const answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: aweigh-grpc\r\n\r\n"
 	got := make([]byte, len(answer))
-	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", UpgradePath, address, Upgrade)
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", upgradePath, address, upgradeProtocol)
 	for n, read := 0, 0; err == nil && read < len(got); read += n {
 		n, err = conn.Read(got[read:])
 	}
@@ -225,7 +225,7 @@ func TestUpgradedCallsAreBounded(t *testing.T) {
 		t.Errorf("a body too many: %v", s)
 	}
 	limits.bodies.Add(-maxBodies)
-	in.Value = make([]byte, MaxUpgraded)
+	in.Value = make([]byte, maxUpgraded)
 	if err := put(); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a request that is too large: %v", err)
 	}
@@ -320,12 +320,12 @@ func TestStrangersUpgradeNothing(t *testing.T) {
 		"another protocol":  {[2]string{"Upgrade", "websocket"}, http.StatusUpgradeRequired},
 		"no upgrade at all": {[2]string{"Upgrade", ""}, http.StatusUpgradeRequired},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+UpgradePath, nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+upgradePath, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set("Connection", "Upgrade")
-		req.Header.Set("Upgrade", Upgrade)
+		req.Header.Set("Upgrade", upgradeProtocol)
 		req.Header.Set(c.header[0], c.header[1])
 		if c.header[0] == "Host" {
 			req.Host = c.header[1]

@@ -13,8 +13,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Permitting is the part of a node that the API needs for users.
-type Permitting interface {
+// permitting is the part of a node that the API needs for users.
+type permitting interface {
 	Access(ctx context.Context, linearizable bool) (scope.Access, error)
 	Permit(ctx context.Context, a scope.Access, once node.Once) (machine.Receipt, error)
 }

@@ -14,7 +14,7 @@ import (
 // Members is what the API needs of a node to show itself and others as members of a cluster.
 type Members interface {
 	Peer() machine.Peer
-	Wheres(ctx context.Context, peers []machine.Peer) map[machine.Peer]node.Where
+	Endpoints(ctx context.Context, peers []machine.Peer) map[machine.Peer]node.Endpoint
 	ServeClients(urls []string)
 }
 
@@ -36,7 +36,7 @@ func (s *clusterServer) MemberList(ctx context.Context, r *etcdpb.MemberListRequ
 	for _, a := range o.Roster.Anchors {
 		peers = append(peers, machine.Peer(a.Peer))
 	}
-	at := s.node.Wheres(ctx, peers)
+	at := s.node.Endpoints(ctx, peers)
 	out := &etcdpb.MemberListResponse{Header: s.header(0)} // without a revision, as in etcd
 	for _, a := range o.Roster.Anchors {
 		w := at[machine.Peer(a.Peer)]

@@ -116,10 +116,10 @@ func TestProgressOfAWatchWhosePrefixWent(t *testing.T) {
 		}
 	}
 	x := ws.all[0]
-	for _, l := range x.legs {
+	for _, l := range x.segments {
 		for i := 1; i < len(l.Read); i++ {
 			if l.Read[i].Revision < l.Read[i-1].Revision {
-				t.Errorf("a leg of %q holds %s at %d before %s at %d", l.Key, l.Read[i-1].Key, l.Read[i-1].Revision, l.Read[i].Key, l.Read[i].Revision)
+				t.Errorf("a segment of %q holds %s at %d before %s at %d", l.Key, l.Read[i-1].Key, l.Read[i-1].Revision, l.Read[i].Key, l.Read[i].Revision)
 			}
 		}
 	}

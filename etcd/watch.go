@@ -20,7 +20,7 @@ import (
 
 // Watches is what the API needs of a node to serve watches.
 type Watches interface {
-	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.WatchSegment, newest, compacted int64, err error)
+	WatchSegments(ctx context.Context, key, end []byte, from int64) (segments []*node.WatchSegment, newest, compacted int64, err error)
 	Follow(ctx context.Context, l *node.WatchSegment, from int64) ([]*node.WatchSegment, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
 	Borrower(cut func()) *node.Borrower
@@ -282,7 +282,7 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 		x.by = by
 	}
 	if why == "" {
-		x.legs, newest, compacted, err = w.node.Legs(w.ctx, x.key, x.end, x.start)
+		x.segments, newest, compacted, err = w.node.WatchSegments(w.ctx, x.key, x.end, x.start)
 		if errors.Is(err, referral.ErrMute) { // the stream's other watches go on
 			why, err = err.Error(), nil
 		}
@@ -307,7 +307,7 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	}
 	if why != "" {
 		if x != nil {
-			node.Stop(x.legs)
+			node.Stop(x.segments)
 		}
 		return w.send(&etcdpb.WatchResponse{
 			Header: w.header(newest), WatchId: noWatch, Created: true, Canceled: true, CancelReason: why,
@@ -339,7 +339,7 @@ func (w *watchStream) compacted(x *watch, revision int64) error {
 
 // stop ends deliveries to a watch.
 func (w *watchStream) stop(x *watch) {
-	node.Stop(x.legs)
+	node.Stop(x.segments)
 	node.Drop(x.found)
 	x.found = nil
 	w.all = slices.DeleteFunc(w.all, func(y *watch) bool { return y == x })

@@ -16,7 +16,7 @@ import (
 type watch struct {
 	id              int64
 	key, end        []byte
-	legs            []*node.WatchSegment
+	segments        []*node.WatchSegment
 	by              auth.Grant // what it was permitted by
 	start           int64      // the revision asked for, 0 for none
 	next            int64      // nothing was delivered from here on
@@ -45,7 +45,7 @@ func watched(r *etcdpb.WatchCreateRequest) (key, end []byte) {
 	return r.Key, r.RangeEnd
 }
 
-// newWatch is the watch that a request asks for, without legs yet, or why there can be
+// newWatch is the watch that a request asks for, without segments yet, or why there can be
 // none.
 func newWatch(r *etcdpb.WatchCreateRequest) (x *watch, why string) {
 	key, end := watched(r)
@@ -72,7 +72,7 @@ func (x *watch) wants(e *scope.Event) bool {
 
 // bare is up to where what was there before was compacted when the watch was opened.
 func (x *watch) bare() (at int64) {
-	for _, l := range x.legs {
+	for _, l := range x.segments {
 		at = max(at, l.Bare)
 	}
 	return at

@@ -51,7 +51,7 @@ func (w *watchStream) progressAll() error {
 	}
 	if revision < w.asked.goal && time.Since(w.asked.at) < closeWithin {
 		for _, x := range w.all {
-			node.Close(w.ctx, x.legs, w.asked.goal)
+			node.Close(w.ctx, x.segments, w.asked.goal)
 		}
 		w.held = true
 		return nil

@@ -75,9 +75,9 @@ func TestEveryScopeOnTheWayIsAsked(t *testing.T) {
 	if r, err = c.nodes[3].Act(ctx, doing("own", action.Claim, "/user/elizabeth", ""), Once{}); err != nil || r.Code != scope.Applied {
 		t.Errorf("a claim: %s %s, %v", r.Code, r.Reason, err)
 	}
-	deeds, _, _, err := c.nodes[3].Lineage(ctx, []byte("/user/elizabeth"), 10)
-	if err != nil || len(deeds) != 2 || deeds[0].Reason != "own" {
-		t.Errorf("history %+v, %v", deeds, err)
+	entries, _, _, err := c.nodes[3].Lineage(ctx, []byte("/user/elizabeth"), 10)
+	if err != nil || len(entries) != 2 || entries[0].Reason != "own" {
+		t.Errorf("history %+v, %v", entries, err)
 	}
 	if _, err := c.nodes[0].Act(ctx, doing("wave", action.Signal, "/user/elizabeth", ""), Once{}); !errors.Is(err, ErrVerdict) {
 		t.Errorf("a signal is ordered: %v", err)
@@ -150,7 +150,7 @@ func TestSignalsReachWatchersElsewhere(t *testing.T) {
 	if _, err := c.nodes[0].Signal(ctx, "own", []byte("/user/elizabeth"), nil, Once{}); !errors.Is(err, ErrVerdict) {
 		t.Errorf("a claim that is signalled: %v", err)
 	}
-	if _, err := c.nodes[0].Signal(ctx, "wave", []byte("/user/elizabeth"), make([]byte, MaxSignal+1), Once{}); !errors.Is(err, scope.ErrInvalid) {
+	if _, err := c.nodes[0].Signal(ctx, "wave", []byte("/user/elizabeth"), make([]byte, maxSignal+1), Once{}); !errors.Is(err, scope.ErrInvalid) {
 		t.Errorf("a signal without bound: %v", err)
 	}
 
@@ -241,7 +241,7 @@ func TestSignalsThatWaitAreBoundedInBytes(t *testing.T) {
 	given := 0
 	give := func() int {
 		given++
-		to, err := s.give(Signal{Mutation: aweigh.Hash{byte(given), byte(given >> 8)}, Key: []byte("k"), Value: make([]byte, MaxSignal)}, 10)
+		to, err := s.give(Signal{Mutation: aweigh.Hash{byte(given), byte(given >> 8)}, Key: []byte("k"), Value: make([]byte, maxSignal)}, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestSignalsThatWaitAreBoundedInBytes(t *testing.T) {
 	}
 	waits := func() (bytes int) {
 		for _, l := range all {
-			bytes += len(l.waiting) * MaxSignal
+			bytes += len(l.waiting) * maxSignal
 		}
 		return bytes
 	}

@@ -48,15 +48,15 @@ func ParseAnchorState(text string) AnchorState {
 	return AnchorUnknown
 }
 
-// AnchorSays is what an anchor reports of itself in a scope.
-type AnchorSays struct {
+// AnchorReport is what an anchor reports of itself in a scope.
+type AnchorReport struct {
 	_     struct{} `cbor:",toarray"`
 	State AnchorState
 	Until aweigh.Epoch // of AnchorSilenced: it signs again from this epoch on
 }
 
 // String returns a short text, for tables and lists.
-func (s AnchorSays) String() string {
+func (s AnchorReport) String() string {
 	if s.State == AnchorSilenced {
 		return fmt.Sprintf("silenced until epoch %d", s.Until)
 	}
@@ -64,7 +64,7 @@ func (s AnchorSays) String() string {
 }
 
 // Words returns a text for people, as the end of a sentence that begins with the anchor's name.
-func (s AnchorSays) Words() string {
+func (s AnchorReport) Words() string {
 	switch s.State {
 	case AnchorSigns:
 		return "signs"
@@ -98,7 +98,7 @@ type (
 	}
 	stateAnswer struct {
 		_   struct{} `cbor:",toarray"`
-		All []AnchorSays
+		All []AnchorReport
 	}
 )
 
@@ -110,18 +110,18 @@ const (
 	maxStateAnswer = 8 << 10 // bytes
 )
 
-// saysOf returns the state of this node's anchor according to its status alone. behind says that it has lacked blocks
+// reportOf returns the state of this node's anchor according to its status alone. behind says that it has lacked blocks
 // for too long.
-func saysOf(s *machine.Status, behind bool) AnchorSays {
+func reportOf(s *machine.Status, behind bool) AnchorReport {
 	switch {
 	case s.Self.IsZero():
-		return AnchorSays{State: AnchorKeyless}
+		return AnchorReport{State: AnchorKeyless}
 	case s.Lost:
-		return AnchorSays{State: AnchorSilenced, Until: s.Epoch + 1}
+		return AnchorReport{State: AnchorSilenced, Until: s.Epoch + 1}
 	case behind:
-		return AnchorSays{State: AnchorBehind}
+		return AnchorReport{State: AnchorBehind}
 	case s.Listening:
-		return AnchorSays{State: AnchorListens}
+		return AnchorReport{State: AnchorListens}
 	}
-	return AnchorSays{State: AnchorSigns}
+	return AnchorReport{State: AnchorSigns}
 }

@@ -62,7 +62,7 @@ type stateOf struct {
 }
 
 type saidAt struct {
-	AnchorSays
+	AnchorReport
 	at time.Time
 }
 
@@ -91,22 +91,22 @@ func (s *states) ask() {
 	}
 }
 
-// says returns the last report of a connected peer on a scope.
-func (s *states) says(id peer.ID, in aweigh.ScopeID, now time.Time) AnchorSays {
+// reportFrom returns the last report of a connected peer on a scope.
+func (s *states) reportFrom(id peer.ID, in aweigh.ScopeID, now time.Time) AnchorReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.of[id]
 	if x == nil {
-		return AnchorSays{}
+		return AnchorReport{}
 	}
 	said, ok := x.said[in]
 	switch rounds := time.Duration(1 + len(x.said)/maxStates); {
 	case ok && now.Sub(said.at) <= stateMute*rounds*s.period:
-		return said.AnchorSays
+		return said.AnchorReport
 	case !ok && now.Sub(x.since) <= stateMute*rounds*s.period:
-		return AnchorSays{}
+		return AnchorReport{}
 	}
-	return AnchorSays{State: AnchorMute}
+	return AnchorReport{State: AnchorMute}
 }
 
 // begin returns the scopes to ask a peer about now, none if it was asked recently.
@@ -146,7 +146,7 @@ func (x *stateOf) unsettled(scopes []aweigh.ScopeID) bool {
 }
 
 // end takes an answer, nil for none, and reports whether it changes anything.
-func (s *states) end(id peer.ID, scopes []aweigh.ScopeID, all []AnchorSays, now time.Time) (news bool) {
+func (s *states) end(id peer.ID, scopes []aweigh.ScopeID, all []AnchorReport, now time.Time) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.of[id]
@@ -156,9 +156,9 @@ func (s *states) end(id peer.ID, scopes []aweigh.ScopeID, all []AnchorSays, now 
 	x.asking = false
 	for i, says := range all {
 		if says.State > AnchorStopped && says.State != AnchorRefuses { // no anchor reports that of itself
-			says = AnchorSays{}
+			says = AnchorReport{}
 		}
-		news = news || x.said[scopes[i]].AnchorSays != says
+		news = news || x.said[scopes[i]].AnchorReport != says
 		x.said[scopes[i]] = saidAt{says, now}
 	}
 	return news
@@ -214,7 +214,7 @@ func (n *Node) askStates(ctx context.Context, older time.Duration) {
 			continue
 		}
 		asking.Go(func() {
-			var all []AnchorSays
+			var all []AnchorReport
 			select {
 			case s.slots <- struct{}{}:
 				all = n.askState(ctx, id, scopes)
@@ -243,13 +243,13 @@ func (n *Node) anchorsToAsk() map[peer.ID][]aweigh.ScopeID {
 }
 
 // askState asks one anchor. It returns nil if the answer is missing or makes no sense.
-func (n *Node) askState(ctx context.Context, id peer.ID, scopes []aweigh.ScopeID) []AnchorSays {
+func (n *Node) askState(ctx context.Context, id peer.ID, scopes []aweigh.ScopeID) []AnchorReport {
 	ctx, cancel := context.WithTimeout(ctx, stateWithin)
 	defer cancel()
 	req := append([]byte(askState), canon.Encode(stateAsk{Scopes: scopes})...)
 	raw, err := n.host.Request(ctx, id, req, maxStateAnswer)
 	if refusedReading(err) {
-		return slices.Repeat([]AnchorSays{{State: AnchorRefuses}}, len(scopes))
+		return slices.Repeat([]AnchorReport{{State: AnchorRefuses}}, len(scopes))
 	}
 	if err != nil {
 		return nil
@@ -278,7 +278,7 @@ func (n *Node) serveStates(ctx context.Context, p machine.Peer, body []byte) ([]
 	if err != nil {
 		return nil, err
 	}
-	if err := n.root.pays(ctx, p, foreignCost+len(body)/len(aweigh.ScopeID{}), maxStateAnswer+len(body)); err != nil {
+	if err := n.root.charge(ctx, p, foreignCost+len(body)/len(aweigh.ScopeID{}), maxStateAnswer+len(body)); err != nil {
 		return nil, err
 	}
 	var ask stateAsk
@@ -295,7 +295,7 @@ func (n *Node) serveStates(ctx context.Context, p machine.Peer, body []byte) ([]
 		}
 		named[id] = true
 	}
-	a := stateAnswer{All: make([]AnchorSays, len(ask.Scopes))}
+	a := stateAnswer{All: make([]AnchorReport, len(ask.Scopes))}
 	told := in
 	for i, id := range ask.Scopes {
 		may := in
@@ -303,10 +303,10 @@ func (n *Node) serveStates(ctx context.Context, p machine.Peer, body []byte) ([]
 			may = r.mayRead(p) // one scope whose state cannot be read keeps back no other
 		}
 		if told = told || may; !may {
-			a.All[i] = AnchorSays{State: AnchorRefuses}
+			a.All[i] = AnchorReport{State: AnchorRefuses}
 			continue
 		}
-		says, err := n.saysIn(ctx, id)
+		says, err := n.reportIn(ctx, id)
 		if err != nil { // the machine hangs: no answer is the answer
 			return nil, err
 		}
@@ -319,30 +319,30 @@ func (n *Node) serveStates(ctx context.Context, p machine.Peer, body []byte) ([]
 	return canon.Encode(a), nil
 }
 
-// saysIn returns what this node's anchor reports of itself in a scope. In the root scope, the machine is asked; in
+// reportIn returns what this node's anchor reports of itself in a scope. In the root scope, the machine is asked; in
 // other scopes, of which there may be thousands, it is taken from the machine's last status.
-func (n *Node) saysIn(ctx context.Context, id aweigh.ScopeID) (AnchorSays, error) {
+func (n *Node) reportIn(ctx context.Context, id aweigh.ScopeID) (AnchorReport, error) {
 	p := n.replica(id)
 	switch {
 	case p == nil && n.failure(id) != nil:
-		return AnchorSays{State: AnchorStopped}, nil
+		return AnchorReport{State: AnchorStopped}, nil
 	case p == nil:
-		return AnchorSays{State: AnchorUnseated}, nil
+		return AnchorReport{State: AnchorUnseated}, nil
 	case p.vacant.Load():
-		return AnchorSays{State: AnchorBehind}, nil
+		return AnchorReport{State: AnchorBehind}, nil
 	case p.storeErr() != nil, p.stopped():
-		return AnchorSays{State: AnchorStopped}, nil
+		return AnchorReport{State: AnchorStopped}, nil
 	case p != n.root:
 		s := p.runner.stand.Load().Status()
-		return p.says(&s), nil
+		return p.report(&s), nil
 	}
 	s, err := p.look(ctx)
-	return p.says(&s), err
+	return p.report(&s), err
 }
 
 // says returns what this replica's anchor reports of itself according to a status.
-func (n *Replica) says(s *machine.Status) AnchorSays {
-	says := saysOf(s, n.behindErr(*s) != nil)
+func (n *Replica) report(s *machine.Status) AnchorReport {
+	says := reportOf(s, n.behindErr(*s) != nil)
 	if says.State == AnchorKeyless && n.anchor.Load() != nil {
 		says.State = AnchorUnseated
 	}

@@ -23,9 +23,9 @@ func TestOnlyAnchorsThatSignCount(t *testing.T) {
 	n, _ := stillNode(t, "n0", "n1", "n2", "n3", "n4")
 	s := n.root.runner.stand.Load().Status()
 	reach := func(states ...AnchorState) Reach {
-		says := make(map[aweigh.AnchorID]AnchorSays)
+		says := make(map[aweigh.AnchorID]AnchorReport)
 		for i, a := range s.Roster.Anchors {
-			says[a.Key.ID()] = AnchorSays{State: states[i]}
+			says[a.Key.ID()] = AnchorReport{State: states[i]}
 		}
 		r := reachOf(&s, says, false)
 		if r.Failures < 0 {
@@ -77,24 +77,24 @@ func TestAnchorsSpeakOfThemselvesAlone(t *testing.T) {
 	s, now, in := newStates(), time.Now(), aweigh.ScopeID{1}
 	a, b := peer.ID("a"), peer.ID("b")
 	scopes := []aweigh.ScopeID{in}
-	state := func(id peer.ID, at time.Time) AnchorState { return s.says(id, in, at).State }
+	state := func(id peer.ID, at time.Time) AnchorState { return s.reportFrom(id, in, at).State }
 	if got := state(a, now); got != AnchorUnknown {
 		t.Errorf("before it was asked: %v", got)
 	}
-	ask := func(id peer.ID, at time.Time, all ...AnchorSays) {
+	ask := func(id peer.ID, at time.Time, all ...AnchorReport) {
 		t.Helper()
 		if len(s.begin(id, scopes, 0, at)) != 1 {
 			t.Fatalf("%s is not asked", id)
 		}
 		s.end(id, scopes, all, at)
 	}
-	ask(a, now, AnchorSays{State: AnchorSilenced, Until: 7})
-	ask(b, now, AnchorSays{State: AnchorSigns})
-	if x, y := s.says(a, in, now), s.says(b, in, now); x != (AnchorSays{State: AnchorSilenced, Until: 7}) || y.State != AnchorSigns {
+	ask(a, now, AnchorReport{State: AnchorSilenced, Until: 7})
+	ask(b, now, AnchorReport{State: AnchorSigns})
+	if x, y := s.reportFrom(a, in, now), s.reportFrom(b, in, now); x != (AnchorReport{State: AnchorSilenced, Until: 7}) || y.State != AnchorSigns {
 		t.Errorf("after both spoke: %v and %v", x, y)
 	}
 	for _, lie := range []AnchorState{AnchorMute, AnchorAway, 200} {
-		if ask(a, now, AnchorSays{State: lie}); state(a, now) != AnchorUnknown {
+		if ask(a, now, AnchorReport{State: lie}); state(a, now) != AnchorUnknown {
 			t.Errorf("%v is taken as the anchor's own word", lie)
 		}
 	}
@@ -109,7 +109,7 @@ func TestAnchorsSpeakOfThemselvesAlone(t *testing.T) {
 	if got := state(b, late); got != AnchorMute {
 		t.Errorf("long after the last answer: %v", got)
 	}
-	ask(b, late, AnchorSays{State: AnchorSigns})
+	ask(b, late, AnchorReport{State: AnchorSigns})
 	if s.linked(b, true); state(b, late) != AnchorUnknown {
 		t.Error("after it connected anew, what it said before counts")
 	}
@@ -201,7 +201,7 @@ func TestSilencedAnchorSaysSoWhileIdle(t *testing.T) {
 		for _, n := range c.nodes {
 			n.AskAnchors(ctx)
 			r := n.root.Reach()
-			if r.Failures != 0 || r.Says[b.Anchor] != (AnchorSays{State: AnchorSilenced, Until: epoch + 1}) {
+			if r.Failures != 0 || r.Says[b.Anchor] != (AnchorReport{State: AnchorSilenced, Until: epoch + 1}) {
 				return false
 			}
 		}

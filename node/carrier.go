@@ -70,7 +70,7 @@ func (n *Replica) Followed() bool {
 			n.followed.Store(true)
 		}
 		n.asked = now
-		n.of.tasks.Go("followers", func(context.Context) {
+		n.of.tasks.start("followers", func(context.Context) {
 			anchors := n.epochs.checker().Anchors
 			n.followed.Store(slices.ContainsFunc(n.hears(), func(id peer.ID) bool {
 				_, ok := anchors[n.called.of(id)]

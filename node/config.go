@@ -55,7 +55,7 @@ type Config struct {
 	// far more writes than others give way to those.
 	FirstCome bool
 	// WatchMemory is how many bytes of the content of changes all watches of the node may hold. Default
-	// DefaultWatchMemory.
+	// defaultWatchMemory.
 	WatchMemory int64
 	// WatchSlow is how long a client of a watch may take nothing of what was read for it, while others wait for room,
 	// before it is disconnected. Default 10 s.
@@ -74,7 +74,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.Timeout = 10 * time.Second
 	}
 	if cfg.WatchMemory <= 0 {
-		cfg.WatchMemory = DefaultWatchMemory
+		cfg.WatchMemory = defaultWatchMemory
 	}
 	if cfg.WatchSlow <= 0 {
 		cfg.WatchSlow = 10 * time.Second

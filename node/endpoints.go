@@ -10,14 +10,14 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 )
 
-// Where holds the addresses of a node, as it reports them. They are not verified: clients find out.
-type Where struct {
+// Endpoint holds the addresses of a node, as it reports them. They are not verified: clients find out.
+type Endpoint struct {
 	_       struct{} `cbor:",toarray"`
 	Peers   []string // multiaddrs, for other nodes
 	Clients []string // URLs of etcd's API; none if it serves none, or does not know which of its addresses clients use
 }
 
-// askWhere asks a node for its Where.
+// askEndpoint asks a node for its Endpoint.
 const askWhere = "where/1"
 
 const (
@@ -31,7 +31,7 @@ const (
 type endpointCache struct {
 	mu  sync.Mutex
 	own []string // Clients of this node
-	all map[machine.Peer]Where
+	all map[machine.Peer]Endpoint
 	at  map[machine.Peer]time.Time
 }
 
@@ -42,17 +42,17 @@ func (n *Node) ServeClients(urls []string) {
 	n.endpoints.own = urls
 }
 
-// where returns the addresses of this node.
-func (n *Node) where() Where {
+// endpoint returns the addresses of this node.
+func (n *Node) endpoint() Endpoint {
 	n.endpoints.mu.Lock()
 	defer n.endpoints.mu.Unlock()
 	addrs := n.Addrs()
-	return Where{Peers: addrs[:min(len(addrs), maxAddresses)], Clients: n.endpoints.own}
+	return Endpoint{Peers: addrs[:min(len(addrs), maxAddresses)], Clients: n.endpoints.own}
 }
 
-// Wheres returns the addresses of some nodes, possibly including this one. For nodes that are not connected, or do not
-// answer in time, it returns their last answer, if there was one.
-func (n *Node) Wheres(ctx context.Context, peers []machine.Peer) map[machine.Peer]Where {
+// Endpoints returns the addresses of some nodes, possibly including this one. For nodes that are not connected, or do
+// not answer in time, it returns their last answer, if there was one.
+func (n *Node) Endpoints(ctx context.Context, peers []machine.Peer) map[machine.Peer]Endpoint {
 	ctx, cancel := context.WithTimeout(ctx, whereWithin)
 	defer cancel()
 	var asking sync.WaitGroup
@@ -65,23 +65,23 @@ func (n *Node) Wheres(ctx context.Context, peers []machine.Peer) map[machine.Pee
 			continue
 		}
 		asking.Go(func() {
-			got, err := n.askWhere(ctx, p)
+			got, err := n.askEndpoint(ctx, p)
 			if err != nil {
 				return
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.all == nil || len(w.all) >= maxNamed {
-				w.all, w.at = make(map[machine.Peer]Where), make(map[machine.Peer]time.Time)
+				w.all, w.at = make(map[machine.Peer]Endpoint), make(map[machine.Peer]time.Time)
 			}
 			w.all[p], w.at[p] = got, time.Now()
 		})
 	}
 	asking.Wait()
-	own := n.where()
+	own := n.endpoint()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := make(map[machine.Peer]Where, len(peers))
+	out := make(map[machine.Peer]Endpoint, len(peers))
 	for _, p := range peers {
 		if string(p) == n.peerID {
 			out[p] = own
@@ -92,7 +92,7 @@ func (n *Node) Wheres(ctx context.Context, peers []machine.Peer) map[machine.Pee
 	return out
 }
 
-func (n *Node) askWhere(ctx context.Context, p machine.Peer) (got Where, err error) {
+func (n *Node) askEndpoint(ctx context.Context, p machine.Peer) (got Endpoint, err error) {
 	id, err := n.called.id(p)
 	if err != nil {
 		return got, err

@@ -24,8 +24,8 @@ import (
 )
 
 // Invite is what a new node needs to join a network: the network's identity, which is the hash of its genesis, and
-// nodes to ask. It makes no node an anchor. Where the policy does not let every peer read, it has a secret, with which
-// a node is admitted as an observer.
+// nodes to ask. It makes no node an anchor. Where the policy does not let every peer read, it has a secret, with
+// which a node is admitted as an observer.
 type Invite struct {
 	_       struct{} `cbor:",toarray"`
 	Network aweigh.NetworkID
@@ -36,8 +36,8 @@ type Invite struct {
 	Secret  []byte   // the seed of an Ed25519 key; empty without a ticket
 }
 
-// Trusted returns the roster that the invite carries, zero if it carries none.
-func (i Invite) Trusted() (t scope.Trusted) {
+// trusted returns the roster that the invite carries, zero if it carries none.
+func (i Invite) trusted() (t scope.Trusted) {
 	t, _ = scope.ParseTrusted(i.Recent) // ParseInvite has checked it
 	return t
 }
@@ -45,8 +45,8 @@ func (i Invite) Trusted() (t scope.Trusted) {
 // invitePrefix begins the text of an invite; its digit is the format.
 const invitePrefix = "aweigh1"
 
-// MaxInvite bounds the text of an invite, in bytes.
-const MaxInvite = 8 << 10
+// maxInvite bounds the text of an invite, in bytes.
+const maxInvite = 8 << 10
 
 var inviteText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
@@ -71,8 +71,8 @@ func ParseInvite(text string) (Invite, error) {
 	var i Invite
 	text = strings.ToLower(strings.TrimSpace(text))
 	body, ok := strings.CutPrefix(text, invitePrefix)
-	if !ok || len(text) > MaxInvite {
-		return i, fmt.Errorf("%w: it starts with %s and has at most %d characters", ErrInvite, invitePrefix, MaxInvite)
+	if !ok || len(text) > maxInvite {
+		return i, fmt.Errorf("%w: it starts with %s and has at most %d characters", ErrInvite, invitePrefix, maxInvite)
 	}
 	raw, err := inviteText.DecodeString(body)
 	if err != nil || len(raw) < 4 || inviteText.EncodeToString(raw) != body {
@@ -116,13 +116,13 @@ type Observer struct {
 // Tickets are what a new invite admits: at most Uses nodes, for a time.
 type Tickets struct {
 	Name string // 1 to 64 characters of a to z, A to Z, 0 to 9, - and _; empty: drawn
-	Uses int    // 1 to MaxUses
+	Uses int    // 1 to maxUses
 	For  time.Duration
 }
 
 // Bounds of invites.
 const (
-	MaxUses     = 10_000
+	maxUses     = 10_000
 	MaxTicket   = 366 * 24 * time.Hour // for which an invite can be used
 	secretBytes = 32
 	maxObserver = 64 // bytes of an observer's name
@@ -143,8 +143,8 @@ func (t *Tickets) Check() error {
 	switch {
 	case len(t.Name) > 64 || strings.ContainsFunc(t.Name, unfit):
 		return fmt.Errorf("%w: the name of an invite has 1 to 64 letters, digits, - and _; %q has not", scope.ErrInvalid, t.Name)
-	case t.Uses < 1 || t.Uses > MaxUses:
-		return fmt.Errorf("%w: an invite admits 1 to %d nodes", scope.ErrInvalid, MaxUses)
+	case t.Uses < 1 || t.Uses > maxUses:
+		return fmt.Errorf("%w: an invite admits 1 to %d nodes", scope.ErrInvalid, maxUses)
 	case t.For < time.Second || t.For > MaxTicket:
 		return fmt.Errorf("%w: an invite can be used for 1s to %v", scope.ErrInvalid, MaxTicket)
 	}
@@ -266,7 +266,7 @@ func (n *Replica) serveKnock(ctx context.Context, p machine.Peer, body []byte) (
 	if may, err := n.mayReadNow(p); may || err != nil { // it asks again
 		return canon.Encode(knocked{}), err
 	}
-	if err := n.pays(ctx, p, knockCost, len(body)); err != nil {
+	if err := n.charge(ctx, p, knockCost, len(body)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := n.deadline(ctx)
@@ -277,7 +277,7 @@ func (n *Replica) serveKnock(ctx context.Context, p machine.Peer, body []byte) (
 		return canon.Encode(knocked{Refused: strings.TrimPrefix(err.Error(), ErrNotAdmitted.Error()+": ")}), nil
 	}
 	if err == nil {
-		n.welcome(p)
+		n.noteListed(p)
 		n.log.Info("admitted an observer", "peer", p, "invite", k.Ticket, "name", k.Name)
 	}
 	return canon.Encode(knocked{}), err
@@ -318,7 +318,7 @@ func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 		case !newest:
 			continue
 		}
-		t.Left = min(t.Left, MaxUses) - 1
+		t.Left = min(t.Left, maxUses) - 1
 		ticket, err := json.Marshal(t)
 		if err != nil {
 			return err

@@ -94,7 +94,7 @@ func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte
 		return n.serveCosign(ctx, machine.Peer(from.String()), ask)
 	}
 	if string(req) == askWhere {
-		return canon.Encode(n.of.where()), nil
+		return canon.Encode(n.of.endpoint()), nil
 	}
 	if string(req) != askGenesis {
 		return nil, fmt.Errorf("node: unknown request")

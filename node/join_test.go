@@ -30,7 +30,7 @@ func TestInvitesCarryARosterAndASecret(t *testing.T) {
 	i := someInvite
 	want := scope.Trusted{Epoch: 7, Roster: aweigh.Sum([]byte("roster"))}
 	i.Recent, i.Ticket, i.Secret = want.String(), "vaasa", make([]byte, secretBytes)
-	if got, err := ParseInvite(i.String()); err != nil || got.Trusted() != want || got.Network != i.Network || got.Ticket != "vaasa" || len(got.Secret) != secretBytes {
+	if got, err := ParseInvite(i.String()); err != nil || got.trusted() != want || got.Network != i.Network || got.Ticket != "vaasa" || len(got.Secret) != secretBytes {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, bad := range []string{"7", "x:" + want.Roster.String(), "07:" + want.Roster.String()} {

@@ -103,7 +103,7 @@ func (n *Replica) lasting(ctx context.Context, ids []int64) (ttls, ending []int6
 // renew renews leases by a mutation, and returns the TTL of each.
 func (n *Replica) renew(ctx context.Context, ids []int64) (ttls []int64, err error) {
 	r, runs := n.renewals.join(ids)
-	if runs && !n.of.tasks.Go("keeping leases alive", func(ctx context.Context) { r.run(ctx, n, &n.renewals) }) {
+	if runs && !n.of.tasks.start("keeping leases alive", func(ctx context.Context) { r.run(ctx, n, &n.renewals) }) {
 		n.renewals.seal(r)
 		r.err = ErrStopped
 		close(r.done)

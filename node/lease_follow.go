@@ -72,7 +72,7 @@ func (n *Replica) leasesEnd() (turn, ok bool) {
 }
 
 func (n *Replica) followLeases(ctx context.Context, root *Replica, turn bool) error {
-	ids, err := n.outlived(root, turn)
+	ids, err := n.leasesOutliving(root, turn)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func (n *Replica) followLeases(ctx context.Context, root *Replica, turn bool) er
 	return nil
 }
 
-// outlived returns, in order, the leases that are due to be checked and that end later in the root scope.
-func (n *Replica) outlived(root *Replica, turn bool) (ids []int64, err error) {
+// leasesOutliving returns, in order, the leases that are due to be checked and that end later in the root scope.
+func (n *Replica) leasesOutliving(root *Replica, turn bool) (ids []int64, err error) {
 	s, err := n.views.open()
 	if err != nil {
 		return nil, err

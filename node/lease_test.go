@@ -51,8 +51,8 @@ func TestKeepAlivesShareRounds(t *testing.T) {
 }
 
 // TestKeepAlivesInTimeNeedNoBlock: a lease that lasts for its whole TTL already is kept alive by a read alone; in the
-// second half of its TTL it is renewed, together with others that need it; a lease that is not there has no TTL. Where
-// the clock of the node may be behind, each is renewed.
+// second half of its TTL it is renewed, together with others that need it; a lease that is not there has no TTL.
+// Where the clock of the node may be behind, each is renewed.
 func TestKeepAlivesInTimeNeedNoBlock(t *testing.T) {
 	c := startCluster(t, 4, quorum.BFT)
 	n, ctx := c.nodes[0], t.Context()
@@ -160,8 +160,8 @@ func TestEndOfALeaseIsProven(t *testing.T) {
 			t.Fatal("the lease does not end")
 		}
 	}
-	deeds, _, _, err := n.Lineage(ctx, []byte("/leased"), 10)
-	if err != nil || len(deeds) != 2 || deeds[0].Reason != "lease 2b expired" || deeds[1].Class != lineage.Insert {
-		t.Errorf("%+v, %v", deeds, err)
+	entries, _, _, err := n.Lineage(ctx, []byte("/leased"), 10)
+	if err != nil || len(entries) != 2 || entries[0].Reason != "lease 2b expired" || entries[1].Class != lineage.Insert {
+		t.Errorf("%+v, %v", entries, err)
 	}
 }

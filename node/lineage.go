@@ -21,18 +21,18 @@ type LineageEntry struct {
 
 // Lineage returns what happened to the object that a key names, or named last, newest first: at most limit entries,
 // and whether there are more. The error wraps scope.ErrKeyNotFound for a key that never named an object.
-func (n *Replica) Lineage(ctx context.Context, key []byte, limit int) (deeds []LineageEntry, more bool, head scope.Head, err error) {
+func (n *Replica) Lineage(ctx context.Context, key []byte, limit int) (entries []LineageEntry, more bool, head scope.Head, err error) {
 	v, err := n.Read(ctx, true)
 	if err != nil {
 		return nil, false, head, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	deeds, more, err = n.past(ctx, v, key, limit)
-	return deeds, more, v.Head(), err
+	entries, more, err = n.lineageIn(ctx, v, key, limit)
+	return entries, more, v.Head(), err
 }
 
-// past is Lineage in a view.
-func (n *Replica) past(ctx context.Context, v *View, key []byte, limit int) (deeds []LineageEntry, more bool, err error) {
+// lineageIn is Lineage in a view.
+func (n *Replica) lineageIn(ctx context.Context, v *View, key []byte, limit int) (entries []LineageEntry, more bool, err error) {
 	kv, err := v.change(key)
 	if err != nil {
 		return nil, false, err
@@ -41,10 +41,10 @@ func (n *Replica) past(ctx context.Context, v *View, key []byte, limit int) (dee
 	if err != nil {
 		return nil, false, err
 	}
-	if deeds, more, err = n.deeds(v, a.Last, limit); err != nil {
+	if entries, more, err = n.objectEntries(v, a.Last, limit); err != nil {
 		return nil, false, err
 	}
-	return deeds, more, v.number(ctx, kv.UID, deeds)
+	return entries, more, v.number(ctx, kv.UID, entries)
 }
 
 // change returns the newest change of a key.

@@ -214,9 +214,9 @@ func (n *Node) live(ctx context.Context) error {
 	for _, p := range n.replicas {
 		n.start(p)
 	}
-	l.Go("lag", n.watchLag)
-	l.Go("anchors' states", n.watchStates)
-	l.Go("leases", n.followLeases)
+	l.start("lag", n.watchLag)
+	l.start("anchors' states", n.watchStates)
+	l.start("leases", n.followLeases)
 	n.mu.Unlock()
 	var err error
 	select {
@@ -238,13 +238,13 @@ func (n *Node) live(ctx context.Context) error {
 func (n *Node) spawn(name string, f func(context.Context)) bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	return n.session != nil && n.session.Go(name, f)
+	return n.session != nil && n.session.start(name, f)
 }
 
 // start runs a replica. n.mu is held, and the node runs.
 func (n *Node) start(p *Replica) {
 	l := n.session
-	l.Go("running a scope", func(ctx context.Context) {
+	l.start("running a scope", func(ctx context.Context) {
 		err := p.run(ctx)
 		var broken must.Violation
 		switch {
@@ -314,7 +314,7 @@ func (n *Node) grow(p *Replica) {
 	if l == nil {
 		return
 	}
-	l.Go("opening scopes", func(context.Context) {
+	l.start("opening scopes", func(context.Context) {
 		if err := n.openChildren(p); err != nil {
 			l.fail(err)
 		}

@@ -33,7 +33,7 @@ type notice struct {
 // wakeWatcher makes the notice look soon.
 func (n *Replica) wakeWatcher() {
 	select {
-	case n.stirred <- struct{}{}:
+	case n.woken <- struct{}{}:
 	default:
 	}
 }
@@ -49,7 +49,7 @@ func (n *Replica) watchSelf(ctx context.Context) {
 			return
 		case <-n.runner.replies.done:
 			return
-		case <-n.stirred:
+		case <-n.woken:
 		case <-timer.C:
 		}
 		s, err := n.look(ctx)

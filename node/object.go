@@ -62,7 +62,7 @@ func (n *Replica) Object(ctx context.Context, prefix string, limit int, lineariz
 		return o, err
 	}
 	o.Aliases, o.Parent = a.Keys, a.Parent
-	if o.Deeds, o.More, err = n.deeds(v, a.Last, limit); err != nil {
+	if o.Deeds, o.More, err = n.objectEntries(v, a.Last, limit); err != nil {
 		return o, err
 	}
 	return o, v.number(ctx, o.UID, o.Deeds)
@@ -90,16 +90,16 @@ func (v *View) uid(prefix string) (aweigh.UID, error) {
 }
 
 // number sets the versions that the entries of an object's history wrote, unless it had too many to be counted.
-func (v *View) number(ctx context.Context, u aweigh.UID, deeds []LineageEntry) error {
+func (v *View) number(ctx context.Context, u aweigh.UID, entries []LineageEntry) error {
 	at := 0
 	err := v.Versions(u, func(w scope.Version) bool {
-		for at < len(deeds) && deeds[at].Index > w.Index {
+		for at < len(entries) && entries[at].Index > w.Index {
 			at++
 		}
-		if at < len(deeds) {
-			deeds[at].Version = w.Number
+		if at < len(entries) {
+			entries[at].Version = w.Number
 		}
-		return at < len(deeds) && ctx.Err() == nil
+		return at < len(entries) && ctx.Err() == nil
 	})
 	if errors.Is(err, scope.ErrFar) {
 		err = nil
@@ -107,17 +107,17 @@ func (v *View) number(ctx context.Context, u aweigh.UID, deeds []LineageEntry) e
 	return errors.Join(err, ctx.Err())
 }
 
-// deeds returns the entries of one object's history, with their blocks, beginning with last, which counts in the same
+// entries returns the entries of one object's history, with their blocks, beginning with last, which counts in the same
 // way as lineage.Entry.Prev.
-func (n *Replica) deeds(v *View, last int64, limit int) (deeds []LineageEntry, more bool, err error) {
+func (n *Replica) objectEntries(v *View, last int64, limit int) (entries []LineageEntry, more bool, err error) {
 	err = v.State.Lineage().Chain(last, func(index int64, e lineage.Entry) bool {
-		if more = len(deeds) == limit; !more {
-			deeds = append(deeds, LineageEntry{Entry: e, Index: index})
+		if more = len(entries) == limit; !more {
+			entries = append(entries, LineageEntry{Entry: e, Index: index})
 		}
 		return !more
 	})
-	for i := range deeds {
-		d := &deeds[i]
+	for i := range entries {
+		d := &entries[i]
 		if d.Height == 0 { // taken over, as the scope was founded
 			d.Block, d.Time = n.id, n.genesis.Time
 			continue
@@ -128,5 +128,5 @@ func (n *Replica) deeds(v *View, last int64, limit int) (deeds []LineageEntry, m
 		}
 		d.Block, d.Time = p.Block, p.Time
 	}
-	return deeds, more, err
+	return entries, more, err
 }

@@ -89,7 +89,7 @@ func (n *Replica) trusts(e *scope.Epoch) error {
 
 // way is referral.Follow by way of the trusted roster, if that is between the two epochs. Handovers that bypass it are
 // forgotten: another peer may have the right ones.
-func (p *pinned) way(s store.Store, id aweigh.ScopeID, e *scope.Epoch, to aweigh.Epoch, ask func(above aweigh.Height) ([]byte, error)) (*scope.Epoch, error) {
+func (p *pinned) followPinned(s store.Store, id aweigh.ScopeID, e *scope.Epoch, to aweigh.Epoch, ask func(above aweigh.Height) ([]byte, error)) (*scope.Epoch, error) {
 	if p.holds() == nil || p.want.Epoch <= e.Number || p.want.Epoch > to {
 		return referral.Follow(s, id, e, to, ask)
 	}

@@ -198,14 +198,14 @@ func TestSnapshotsComeByTheTrustedRoster(t *testing.T) {
 	}
 	s := store.NewMem()
 	p := &pinned{want: scope.Trusted{Epoch: 2, Roster: aweigh.Sum([]byte("other"))}}
-	if e, err := p.way(s, from.root.id, first, 4, ask); !errors.Is(err, machine.ErrSnapshot) {
+	if e, err := p.followPinned(s, from.root.id, first, 4, ask); !errors.Is(err, machine.ErrSnapshot) {
 		t.Errorf("by another roster: %+v, %v", e, err)
 	}
 	if left, err := (machine.History{Reader: s, Scope: from.root.id}).Handovers(0, 10); err != nil || len(left) > 0 {
 		t.Errorf("%d handovers are kept, %v", len(left), err)
 	}
 	p.want = scope.TrustedOf(epochOf(t, from, 2))
-	if e, err := p.way(s, from.root.id, first, 4, ask); err != nil || e.Number != 4 {
+	if e, err := p.followPinned(s, from.root.id, first, 4, ask); err != nil || e.Number != 4 {
 		t.Errorf("by its own roster: %+v, %v", e, err)
 	}
 	if err := p.meet(s, *from.root.genesis, epochOf(t, from, 4)); err != nil || p.holds() != nil {

@@ -44,11 +44,11 @@ func (n *Replica) price(ctx context.Context, m scope.Mutation, failed int64) (in
 	return min(max(units+units/4, 4*failed)+priceOver, most), nil
 }
 
-// paid makes a peer pay for what executing its bundle costs beyond its bytes, in parts, and waits meanwhile. It
+// payForPrice makes a peer pay for what executing its bundle costs beyond its bytes, in parts, and waits meanwhile. It
 // returns false if the node stops. For an anchor of another scope it does not wait, as in frame: false then means that
 // it cannot pay. An anchor of this scope pays nothing: it passes on what others signed, its ballots would wait behind
 // the bundle, and its own clients pay at its node.
-func (n *Replica) paid(p machine.Peer, b *scope.CheckedBundle) bool {
+func (n *Replica) payForPrice(p machine.Peer, b *scope.CheckedBundle) bool {
 	if n.epochs.Anchor(p) {
 		return true
 	}

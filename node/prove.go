@@ -61,7 +61,7 @@ func (n *Replica) coveredFrom(ctx context.Context, linearizable bool, prove func
 // prover returns a Prover of what a view shows.
 func (n *Replica) prover(ctx context.Context, v *View) *machine.Prover {
 	return &machine.Prover{Genesis: *n.genesis, State: v.State, History: n.History(), Above: func(d *scope.Descent) ([]scope.Step, error) {
-		return n.of.way(ctx, d)
+		return n.of.descentSteps(ctx, d)
 	}}
 }
 
@@ -87,8 +87,8 @@ func (n *Replica) bareMotion(ctx context.Context, id votes.MotionID) (p *scope.M
 	return p, v.Head(), errors.Join(err, v.Close())
 }
 
-// way returns the steps by which a scope descends from the root scope.
-func (n *Node) way(ctx context.Context, d *scope.Descent) (steps []scope.Step, err error) {
+// descentSteps returns the steps by which a scope descends from the root scope.
+func (n *Node) descentSteps(ctx context.Context, d *scope.Descent) (steps []scope.Step, err error) {
 	p := n.replica(d.Parent)
 	if p == nil {
 		return nil, fmt.Errorf("%w: %s, the parent of %q", ErrNoScope, d.Parent.Short(), d.Prefix)

@@ -97,7 +97,7 @@ func (n *Replica) mayRead(p machine.Peer) bool {
 	x := r.of(p, n.epochs.epoch())
 	all, listed := x.rights.All(), x.listed
 	if !all && !x.looked && len(x.rights.Lists()) > 0 {
-		n.lookAgain()
+		n.startListing()
 	}
 	r.mu.Unlock()
 	if all {
@@ -149,11 +149,11 @@ func (n *Replica) refuses(p machine.Peer, keys referral.Ranges) error {
 	if may || err != nil {
 		return err
 	}
-	return n.lets(p, keys)
+	return n.refusesPartial(p, keys)
 }
 
-// lets is refuses for a peer that may not read everything.
-func (n *Replica) lets(p machine.Peer, keys referral.Ranges) error {
+// refusesPartial is refuses for a peer that may not read everything.
+func (n *Replica) refusesPartial(p machine.Peer, keys referral.Ranges) error {
 	rights := n.rights(p)
 	if keys == nil || !rights.Some() {
 		return scope.ErrNoReader
@@ -182,21 +182,21 @@ func (n *Replica) excludes(p machine.Peer, someKeys bool) error {
 	return n.refuses(p, nil)
 }
 
-// welcome notes that the newest state lists a peer.
-func (n *Replica) welcome(p machine.Peer) {
+// noteListed notes that the newest state lists a peer.
+func (n *Replica) noteListed(p machine.Peer) {
 	n.readers.mu.Lock()
 	defer n.readers.mu.Unlock()
 	x := n.readers.of(p, n.epochs.epoch())
 	x.listed, x.looked = true, true
-	n.lookAgain()
+	n.startListing()
 }
 
-// lookAgain starts the task that looks up which peers are listed, unless it runs. n.readers.mu is held.
-func (n *Replica) lookAgain() {
+// startListing starts the task that looks up which peers are listed, unless it runs. n.readers.mu is held.
+func (n *Replica) startListing() {
 	r := &n.readers
 	r.again = true
 	if !r.looks {
-		r.looks = n.of.tasks.Go("readers", n.lookThemUp)
+		r.looks = n.of.tasks.start("readers", n.refreshListed)
 	}
 }
 
@@ -205,16 +205,16 @@ func (n *Replica) relist(epoch bool) {
 	n.readers.mu.Lock()
 	defer n.readers.mu.Unlock()
 	if len(n.readers.known) > 0 || epoch && len(n.readers.admitted) > 0 {
-		n.lookAgain()
+		n.startListing()
 	}
 }
 
 // lookPause is how long the task waits before it looks again when the state could not be read.
 const lookPause = 250 * time.Millisecond
 
-// lookThemUp looks up which of the remembered peers are listed, for as long as that changes, and disconnects those that
-// the host has admitted and that may not read any more. While the state cannot be read, none is listed.
-func (n *Replica) lookThemUp(ctx context.Context) {
+// refreshListed looks up which of the remembered peers are listed, for as long as that changes, and disconnects those
+// that the host has admitted and that may not read any more. While the state cannot be read, none is listed.
+func (n *Replica) refreshListed(ctx context.Context) {
 	r := &n.readers
 	for {
 		r.mu.Lock()

@@ -108,7 +108,7 @@ func requests(in *Replica) map[string][]byte {
 		case referral.AskResolve:
 			body = canon.Encode(referral.Name{Key: secret})
 		case referral.AskHistory:
-			body = canon.Encode(foreignPast{Key: secret, Limit: 1})
+			body = canon.Encode(foreignHistory{Key: secret, Limit: 1})
 		case referral.AskEvents:
 			body = canon.Encode(referral.Watch{Key: secret})
 		case referral.AskProve:
@@ -118,7 +118,7 @@ func requests(in *Replica) map[string][]byte {
 		}
 		empty := map[int][]byte{
 			referral.AskLook: canon.Encode(scope.Txn{}), referral.AskResolve: canon.Encode(referral.Name{}),
-			referral.AskHistory: canon.Encode(foreignPast{Limit: 1}), referral.AskEvents: canon.Encode(referral.Watch{}),
+			referral.AskHistory: canon.Encode(foreignHistory{Limit: 1}), referral.AskEvents: canon.Encode(referral.Watch{}),
 			referral.AskReferrals: canon.Encode(referral.RangeList{}), referral.AskProve: nil,
 		}
 		if body, ok := empty[kind]; ok {

@@ -32,11 +32,11 @@ func (n *Replica) hides(p machine.Peer, b *scope.CheckedBundle) error {
 			// A new name may be where the peer does not see it. A rollback shows the version under all names.
 			seen := m.Naming.Kind == scope.Rollback
 			if !seen {
-				err = n.lets(p, referral.Keys(to))
+				err = n.refusesPartial(p, referral.Keys(to))
 				seen = err == nil
 			}
 			if seen {
-				err = n.lets(p, referral.Keys(from))
+				err = n.refusesPartial(p, referral.Keys(from))
 			} else if errors.Is(err, scope.ErrNoReader) {
 				err = nil
 			}
@@ -47,7 +47,7 @@ func (n *Replica) hides(p machine.Peer, b *scope.CheckedBundle) error {
 		if !reads(m) {
 			continue
 		}
-		if err := n.lets(p, func(visit func(key, end []byte) bool) bool { return m.Reads(visit) }); err != nil {
+		if err := n.refusesPartial(p, func(visit func(key, end []byte) bool) bool { return m.Reads(visit) }); err != nil {
 			return err
 		}
 	}
@@ -66,8 +66,8 @@ func reads(m *scope.CheckedMutation) (some bool) {
 	return some
 }
 
-// conceals is hides for a bundle that came by a frame or by gossip: it reports whether the bundle must not be taken.
-func (n *Replica) conceals(p machine.Peer, b *scope.CheckedBundle) bool {
+// hidesFrame is hides for a bundle that came by a frame or by gossip: it reports whether the bundle must not be taken.
+func (n *Replica) hidesFrame(p machine.Peer, b *scope.CheckedBundle) bool {
 	err := n.hides(p, b)
 	if err != nil {
 		n.measured.unread.Add(1)

@@ -69,7 +69,7 @@ func (f *remoteScope) inquire(ctx context.Context, ask referral.Question, check 
 	for {
 		f.mu.Lock()
 		for x, ok := q.Next(); ok; x, ok = q.Next() {
-			f.of.tasks.Go("asking an anchor", func(context.Context) { f.put(asking, q, x, answers) })
+			f.of.tasks.start("asking an anchor", func(context.Context) { f.put(asking, q, x, answers) })
 		}
 		a, err, ended := q.Result()
 		if ended && err == nil && !ask.Proves() {
@@ -94,7 +94,7 @@ func (f *remoteScope) inquire(ctx context.Context, ask referral.Question, check 
 			q.Hear(a.Query, a.took, a.Answer, a.err)
 			f.mu.Unlock()
 		case <-quiet.C:
-			f.of.tasks.Go("asking for a government", func(context.Context) {
+			f.of.tasks.start("asking for a government", func(context.Context) {
 				if f.catchUp(asking) {
 					moved <- struct{}{}
 				}

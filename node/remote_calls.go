@@ -86,21 +86,21 @@ func (f *remoteScope) resolve(ctx context.Context, key []byte, version int64, li
 	return r, head, err
 }
 
-// foreignPast asks for the history of the object that a key names.
-type foreignPast struct {
+// foreignHistory asks for the history of the object that a key names.
+type foreignHistory struct {
 	_     struct{} `cbor:",toarray"`
 	Key   []byte
 	Limit int64
 }
 
-type foreignDeeds struct {
+type foreignLineage struct {
 	_    struct{} `cbor:",toarray"`
-	All  []foreignDeed
+	All  []foreignLineageEntry
 	More bool
 }
 
-// foreignDeed is a LineageEntry in its encoded form.
-type foreignDeed struct {
+// foreignLineageEntry is a LineageEntry in its encoded form.
+type foreignLineageEntry struct {
 	_       struct{} `cbor:",toarray"`
 	Entry   lineage.Entry
 	Index   int64
@@ -112,27 +112,27 @@ type foreignDeed struct {
 // foreignEntries bounds the entries in one answer.
 const foreignEntries = 200
 
-func (n *Replica) historyForeign(ctx context.Context, v *View, x foreignPast) ([]byte, error) {
-	deeds, more, err := n.past(ctx, v, x.Key, int(x.Limit))
+func (n *Replica) historyForeign(ctx context.Context, v *View, x foreignHistory) ([]byte, error) {
+	entries, more, err := n.lineageIn(ctx, v, x.Key, int(x.Limit))
 	if err != nil {
 		return nil, err
 	}
-	out := foreignDeeds{More: more}
-	for i := range deeds {
-		d := &deeds[i]
-		out.All = append(out.All, foreignDeed{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
+	out := foreignLineage{More: more}
+	for i := range entries {
+		d := &entries[i]
+		out.All = append(out.All, foreignLineageEntry{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
 	}
 	return canon.Encode(out), nil
 }
 
-func (f *remoteScope) lineage(ctx context.Context, key []byte, limit int) (deeds []LineageEntry, more bool, head scope.Head, err error) {
-	var got foreignDeeds
-	head, err = f.say(ctx, referral.Question{Kind: referral.AskHistory, Newest: true, Body: canon.Encode(foreignPast{Key: key, Limit: int64(min(limit, foreignEntries))})}, &got)
+func (f *remoteScope) lineage(ctx context.Context, key []byte, limit int) (entries []LineageEntry, more bool, head scope.Head, err error) {
+	var got foreignLineage
+	head, err = f.say(ctx, referral.Question{Kind: referral.AskHistory, Newest: true, Body: canon.Encode(foreignHistory{Key: key, Limit: int64(min(limit, foreignEntries))})}, &got)
 	for i := range got.All {
 		d := &got.All[i]
-		deeds = append(deeds, LineageEntry{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
+		entries = append(entries, LineageEntry{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
 	}
-	return deeds, got.More, head, err
+	return entries, got.More, head, err
 }
 
 // foreignQuery is an ActionQuery in its encoded form.
@@ -144,8 +144,8 @@ type foreignQuery struct {
 	Try    *action.Rule
 }
 
-// foreignSaid is the encoded Said of the scope that is asked.
-type foreignSaid struct {
+// foreignVerdict is the encoded Said of the scope that is asked.
+type foreignVerdict struct {
 	_                struct{} `cbor:",toarray"`
 	Decides, Allowed bool
 	Class            uint8
@@ -159,7 +159,7 @@ func (n *Replica) judgeForeign(ctx context.Context, p machine.Peer, ask referral
 		err = action.CheckVerb(q.Verb)
 	}
 	if err == nil && q.Try != nil { // the asker's own rules have to be compiled
-		err = n.pays(ctx, p, foreignBlock, 0)
+		err = n.charge(ctx, p, foreignBlock, 0)
 	}
 	if err == nil && q.Try != nil {
 		err = q.Try.Check()
@@ -182,12 +182,12 @@ func (n *Replica) judgeForeign(ctx context.Context, p machine.Peer, ask referral
 			return nil, err
 		}
 	}
-	return canon.Encode(foreignSaid{Decides: s.Decides, Allowed: s.Allowed, Class: uint8(s.Class), Rule: s.Rule, Why: s.Why}), err
+	return canon.Encode(foreignVerdict{Decides: s.Decides, Allowed: s.Allowed, Class: uint8(s.Class), Rule: s.Rule, Why: s.Why}), err
 }
 
 // judge returns the scope's judgment of a verb; next is the delegation of the key, if there is one.
 func (f *remoteScope) judge(ctx context.Context, q ActionQuery, linearizable bool) (s Said, next *scope.Delegation, err error) {
-	var got foreignSaid
+	var got foreignVerdict
 	ask := referral.Question{Kind: referral.AskJudge, Newest: linearizable, Body: canon.Encode(foreignQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try})}
 	if _, err := f.say(ctx, ask, &got); err != nil {
 		return s, nil, err

@@ -64,7 +64,7 @@ func TestHostileQuestionsAreRefused(t *testing.T) {
 		"more than fits, in compares": look(scope.Txn{Compare: []scope.Compare{{Target: scope.OnVersion, Relation: scope.Greater, Key: []byte("/b/big/"), End: []byte("/b/big0")}}}),
 		"one key again and again":     look(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}}}),
 		"a name of the parent":        {Kind: referral.AskResolve, Body: canon.Encode(referral.Name{Key: []byte("/a")})},
-		"a history without end":       {Kind: referral.AskHistory, Body: canon.Encode(foreignPast{Key: []byte("/b/1"), Limit: math.MaxInt64})},
+		"a history without end":       {Kind: referral.AskHistory, Body: canon.Encode(foreignHistory{Key: []byte("/b/1"), Limit: math.MaxInt64})},
 		"a revision of the future":    {Kind: referral.AskLook, At: 1 << 62, Body: canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/b/1")}}})},
 		"no mutation":                 {Kind: referral.AskOutcome, Body: []byte("?")},
 		"a bundle that is none":       {Kind: referral.AskSubmit, Body: []byte("?")},
@@ -134,8 +134,8 @@ func TestFirstQuestionsFindTheScope(t *testing.T) {
 			return string(p.Kv.Value), nil
 		},
 		"history": func(ctx context.Context, o *Node) (string, error) {
-			deeds, _, _, err := o.Lineage(ctx, []byte("/b/c/1"), 10)
-			return fmt.Sprint(len(deeds)), err
+			entries, _, _, err := o.Lineage(ctx, []byte("/b/c/1"), 10)
+			return fmt.Sprint(len(entries)), err
 		},
 		"look": func(ctx context.Context, o *Node) (string, error) {
 			l, err := o.Look(ctx, &scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/b/c/1")}}}, true)

@@ -33,7 +33,7 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 	if ask.Kind != referral.AskSubmit && len(ask.Body) > foreignQuestion {
 		return nil, referral.ErrUnasked
 	}
-	if err := n.pays(ctx, p, foreignCost, foreignCostBytes+len(ask.Body)); err != nil {
+	if err := n.charge(ctx, p, foreignCost, foreignCostBytes+len(ask.Body)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := n.deadline(ctx)
@@ -83,9 +83,9 @@ func (n *Replica) refuseForeign(seated bool) []byte {
 	return canon.Encode(referral.Refused())
 }
 
-// pays takes µs and bytes from a peer's budget, and waits for its turn. It refuses what would wait for long; that
+// charge takes µs and bytes from a peer's budget, and waits for its turn. It refuses what would wait for long; that
 // costs nothing.
-func (n *Replica) pays(ctx context.Context, p machine.Peer, work, bytes int) error {
+func (n *Replica) charge(ctx context.Context, p machine.Peer, work, bytes int) error {
 	if err := n.turn(ctx, n.budgets.Given(p), bytes); err != nil || n.epochs.Anchor(p) {
 		return err
 	}
@@ -122,7 +122,7 @@ type inquiry struct {
 	referral.Question
 	look  scope.Txn
 	name  referral.Name
-	past  foreignPast
+	past  foreignHistory
 	watch referral.Watch
 	list  referral.RangeList
 	about referral.Ranges // the keys that it reads; nil if it needs a part in the scope
@@ -180,7 +180,7 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 		a.Body, err = n.submitForeign(ctx, p, q.Body, a)
 		return err
 	case referral.AskProve, referral.AskReferrals:
-		if err := n.pays(ctx, p, foreignBlock, 0); err != nil {
+		if err := n.charge(ctx, p, foreignBlock, 0); err != nil {
 			return err
 		}
 		if q.Kind == referral.AskReferrals {
@@ -208,7 +208,7 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 		a.Body, err = n.lookForeign(ctx, p, v, q, a)
 	case referral.AskResolve:
 		if err = v.owns(q.about); err == nil && q.name.Version > 0 { // its history is walked
-			err = n.pays(ctx, p, foreignBlock, 0)
+			err = n.charge(ctx, p, foreignBlock, 0)
 		}
 		if err == nil {
 			var r referral.Resolved
@@ -227,14 +227,14 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 			err = referral.ErrUnasked
 		}
 		if err == nil {
-			err = n.pays(ctx, p, int(q.past.Limit)*foreignEntry, 0)
+			err = n.charge(ctx, p, int(q.past.Limit)*foreignEntry, 0)
 		}
 		if err == nil {
 			a.Body, err = n.historyForeign(ctx, v, q.past)
 		}
 	case referral.AskEvents:
 		if h := v.Head(); q.watch.From <= h.Revision { // there may be changes
-			if err = n.pays(ctx, p, referral.MaxChanges/4, referral.MaxBytes); err == nil {
+			if err = n.charge(ctx, p, referral.MaxChanges/4, referral.MaxBytes); err == nil {
 				a.Paid = referral.MaxBytes
 			}
 		}
@@ -260,7 +260,7 @@ func (n *Replica) viewForeign(ctx context.Context, p machine.Peer, ask referral.
 	if !h.Clocked { // revisions go by changes, and no block without one closes any
 		return nil, errors.Join(scope.ErrFutureRevision, v.Close())
 	}
-	if err := errors.Join(v.Close(), n.pays(ctx, p, foreignBlock, 0)); err != nil { // a block may have to close it
+	if err := errors.Join(v.Close(), n.charge(ctx, p, foreignBlock, 0)); err != nil { // a block may have to close it
 		return nil, err
 	}
 	// The asker may have heard of scopes that this node does not know.
@@ -296,7 +296,7 @@ func (n *Replica) lookForeign(
 	if err != nil {
 		return nil, err
 	}
-	if err := n.pays(ctx, p, 0, size); err != nil {
+	if err := n.charge(ctx, p, 0, size); err != nil {
 		return nil, err
 	}
 	a.Paid = size
@@ -307,7 +307,7 @@ func (n *Replica) lookForeign(
 // if these do not suffice, for as many as a question may make; what is left is given back.
 func (n *Replica) weighForeign(ctx context.Context, p machine.Peer, v *View, t *scope.Txn, at int64) (size int, err error) {
 	for _, most := range []int{foreignFew, foreignVisits} {
-		if err := n.pays(ctx, p, most, 0); err != nil {
+		if err := n.charge(ctx, p, most, 0); err != nil {
 			return 0, err
 		}
 		room, visits := referral.MaxBytes, most
@@ -357,9 +357,9 @@ func (n *Replica) referForeign(ctx context.Context, keys *referral.RangeList, a 
 	return canon.Encode(all), err
 }
 
-// affords charges a peer for a frame, and waits for its turn, at most for foreignWait. A neighbour is charged only if
-// it need not wait, so it is charged again after it has waited.
-func (n *Replica) affords(p machine.Peer, frame []byte) error {
+// chargeFrame charges a peer for a frame, and waits for its turn, at most for foreignWait. A neighbour is charged only
+// if it need not wait, so it is charged again after it has waited.
+func (n *Replica) chargeFrame(p machine.Peer, frame []byte) error {
 	last := time.Now().Add(foreignWait)
 	for {
 		d := n.budgets.Wait(p, frame)
@@ -379,7 +379,7 @@ func (n *Replica) affords(p machine.Peer, frame []byte) error {
 // submitForeign hands in a peer's bundle, as the peer's and not as one of this node's clients, and returns its
 // outcome.
 func (n *Replica) submitForeign(ctx context.Context, p machine.Peer, raw []byte, a *referral.Answer) ([]byte, error) {
-	if err := n.affords(p, machine.RawFrame(machine.TagBundle, raw)); err != nil {
+	if err := n.chargeFrame(p, machine.RawFrame(machine.TagBundle, raw)); err != nil {
 		return nil, err
 	}
 	b, err := scope.CheckBundle(raw, n.epochs.checker().Limits, votes.Verify)
@@ -398,7 +398,7 @@ func (n *Replica) submitForeign(ctx context.Context, p machine.Peer, raw []byte,
 	}
 	if b.Looks() > int64(n.budgets.Burst(p)) {
 		return nil, machine.ErrBusy
-	} else if !n.paid(p, b) {
+	} else if !n.payForPrice(p, b) {
 		if n.stopped() {
 			return nil, ErrStopped
 		}

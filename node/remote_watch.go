@@ -22,7 +22,7 @@ const (
 	pollScopeEvery = 250 * time.Millisecond
 	tapAnyway      = 2 * time.Second       // even if nothing is known to have happened: anchors may be behind, or lie
 	maxTaps        = 4096                  // of a node
-	tapRoom        = 1 << 20               // bytes that wait for the leg, and one answer more
+	remoteRoom     = 1 << 20               // bytes that wait for the segment, and one answer more
 	tapAgain       = time.Second           // after a question that was not answered
 	standsWithin   = 3 * time.Second       // for its anchors to say where a scope stands
 	tapSoon        = 50 * time.Millisecond // after an answer of anchors that were behind others
@@ -45,7 +45,7 @@ func (f *remoteScope) join() {
 	if p.taps++; p.taps == 1 {
 		var ctx context.Context
 		ctx, p.stop = context.WithCancel(f.of.tasks.ctx)
-		f.of.tasks.Go("polling a scope", func(context.Context) { f.poll(ctx) })
+		f.of.tasks.start("polling a scope", func(context.Context) { f.poll(ctx) })
 	}
 }
 
@@ -126,7 +126,7 @@ type remoteWatch struct {
 	of       *remoteScope
 	key, end []byte
 	stop     context.CancelFunc
-	stirred  chan struct{} // holds a token when the leg took what was read, or asks for closing
+	woken    chan struct{} // holds a token when the segment took what was read, or asks for closing
 
 	mu        sync.Mutex
 	read      []Change // that the segment has not taken
@@ -147,10 +147,10 @@ func (t *remoteWatch) drop() {
 	t.read, t.bytes = nil, 0
 }
 
-// openTap begins to read the changes of the keys [key, end) from a revision on.
-func openTap(ctx context.Context, f *remoteScope, key, end []byte, next int64) *remoteWatch {
+// openRemoteWatch begins to read the changes of the keys [key, end) from a revision on.
+func openRemoteWatch(ctx context.Context, f *remoteScope, key, end []byte, next int64) *remoteWatch {
 	ctx, stop := f.of.tasks.within(ctx)
-	t := &remoteWatch{of: f, key: key, end: end, stop: stop, next: next, stirred: make(chan struct{}, 1)}
+	t := &remoteWatch{of: f, key: key, end: end, stop: stop, next: next, woken: make(chan struct{}, 1)}
 	f.join()
 	f.of.remotes.taps.Add(1)
 	context.AfterFunc(ctx, func() {
@@ -161,7 +161,7 @@ func openTap(ctx context.Context, f *remoteScope, key, end []byte, next int64) *
 		f.leave()
 		f.of.remotes.taps.Add(-1)
 	}
-	if !f.of.tasks.Go("watching a scope", func(context.Context) {
+	if !f.of.tasks.start("watching a scope", func(context.Context) {
 		defer left()
 		t.run(ctx)
 	}) {
@@ -174,7 +174,7 @@ func openTap(ctx context.Context, f *remoteScope, key, end []byte, next int64) *
 func (t *remoteWatch) run(ctx context.Context) {
 	for {
 		t.mu.Lock()
-		from, some, full, at := t.next, len(t.read) > 0, len(t.read) >= watchMost || t.bytes >= tapRoom, t.closing
+		from, some, full, at := t.next, len(t.read) > 0, len(t.read) >= watchMost || t.bytes >= remoteRoom, t.closing
 		t.mu.Unlock()
 		full = full || !t.room(ctx, some)
 		if at < from {
@@ -185,7 +185,7 @@ func (t *remoteWatch) run(ctx context.Context) {
 		if !full {
 			got, revision, err := t.of.events(ctx, referral.Watch{Key: t.key, End: t.end, From: from}, false, at)
 			if err == nil {
-				_, err = t.of.learnGiven(ctx, t.key, t.end, got.Given) // before the leg is past that
+				_, err = t.of.learnGiven(ctx, t.key, t.end, got.Given) // before the segment is past that
 			}
 			if ctx.Err() != nil {
 				return
@@ -218,7 +218,7 @@ func (t *remoteWatch) run(ctx context.Context) {
 		select {
 		case <-beat:
 		case <-again:
-		case <-t.stirred:
+		case <-t.woken:
 		case <-ctx.Done():
 			return
 		case <-t.of.of.root.runner.replies.done:
@@ -227,9 +227,9 @@ func (t *remoteWatch) run(ctx context.Context) {
 	}
 }
 
-// room reports whether the tap may read on. If the tap has brought something lately (some), room reports at once
-// whether there is room in the node's memory for watches. Otherwise it waits for room, at most for tapAgain, and
-// returns true, so that no watch waits forever for memory that others hold.
+// room reports whether the remote watch may read on. If the remote watch has brought something lately (some), room
+// reports at once whether there is room in the node's memory for watches. Otherwise it waits for room, at most for
+// tapAgain, and returns true, so that no watch waits forever for memory that others hold.
 func (t *remoteWatch) room(ctx context.Context, some bool) bool {
 	m := t.of.of.memory
 	if some {
@@ -283,8 +283,8 @@ func (t *remoteWatch) giveUpClosing(at int64) {
 	}
 }
 
-// give moves what was read to the leg. compacted is not 0 where it cannot go on because of that; the error is another
-// reason.
+// give moves what was read to the segment. compacted is not 0 where it cannot go on because of that; the error is
+// another reason.
 func (t *remoteWatch) give(l *WatchSegment) (compacted int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -293,7 +293,7 @@ func (t *remoteWatch) give(l *WatchSegment) (compacted int64, err error) {
 	}
 	if len(t.read) > 0 {
 		l.Read = append(l.Read, t.read...)
-		t.stir() // the tap may wait for that
+		t.wake() // the remote watch may wait for that
 		t.read, t.bytes = nil, 0
 	}
 	l.Next, l.Closed = t.next, t.next-1
@@ -306,13 +306,13 @@ func (t *remoteWatch) close(revision int64) {
 	defer t.mu.Unlock()
 	if revision > t.closing {
 		t.closing = revision
-		t.stir()
+		t.wake()
 	}
 }
 
-func (t *remoteWatch) stir() {
+func (t *remoteWatch) wake() {
 	select {
-	case t.stirred <- struct{}{}:
+	case t.woken <- struct{}{}:
 	default:
 	}
 }

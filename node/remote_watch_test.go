@@ -427,13 +427,13 @@ func TestLiarsHoldNoWatchUp(t *testing.T) {
 	}
 }
 
-// TestDroppedChangesAreNotPassedOver: a watch that ends while changes wait for it in a tap says nothing of revisions
-// that it did not deliver, or its client would go on behind them.
+// TestDroppedChangesAreNotPassedOver: a watch that ends while changes wait for it in a remote watch says nothing of
+// revisions that it did not deliver, or its client would go on behind them.
 func TestDroppedChangesAreNotPassedOver(t *testing.T) {
-	x := &remoteWatch{next: 9, read: []Change{{Place: scope.Place{Key: []byte("/k"), Revision: 7}}}, stirred: make(chan struct{}, 1)}
-	l := &WatchSegment{Next: 5, Closed: 4, tap: x}
+	x := &remoteWatch{next: 9, read: []Change{{Place: scope.Place{Key: []byte("/k"), Revision: 7}}}, woken: make(chan struct{}, 1)}
+	l := &WatchSegment{Next: 5, Closed: 4, remote: x}
 	x.drop()
 	if _, err := x.give(l); err != nil || l.Done() >= 7 {
-		t.Fatalf("the leg is done up to revision %d, and was given nothing of revision 7: %v", l.Done(), err)
+		t.Fatalf("the segment is done up to revision %d, and was given nothing of revision 7: %v", l.Done(), err)
 	}
 }

@@ -49,7 +49,7 @@ type Replica struct {
 
 	measured      *measured
 	behindSince   atomic.Pointer[time.Time] // nil while this node fetches nothing
-	stirred       chan struct{}             // holds a token if there is something to notice; nil without a watcher
+	woken         chan struct{}             // holds a token if there is something to notice; nil without a watcher
 	refusals      *refusals                 // limits what the log says of refused input
 	pace          admission.Pace            // of this node's clients
 	snapshots     snapshotStore
@@ -82,7 +82,7 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 		n.address = addressOf(n.id)
 		n.log = cfg.Log.With("scope", string(n.prefix))
 	} else {
-		n.stirred = make(chan struct{}, 1)
+		n.woken = make(chan struct{}, 1)
 	}
 	n.views.store, n.views.scope, n.views.durable.turn = cfg.Store, n.id, make(chan struct{}, 1)
 	n.views.given = func() []scope.Delegation { return *n.given.Load() }
@@ -220,7 +220,7 @@ func (n *Replica) frame(from peer.ID, f []byte) {
 		n.note(machine.Dropped{From: p, Class: refusal.Invalid, Why: "a signal to be ordered"})
 		return
 	}
-	if b, ok := msg.(machine.BundleIn); ok && (n.conceals(p, b.Bundle) || !n.paid(p, b.Bundle)) {
+	if b, ok := msg.(machine.BundleIn); ok && (n.hidesFrame(p, b.Bundle) || !n.payForPrice(p, b.Bundle)) {
 		return
 	}
 	if proposal, ok := msg.(machine.ProposalIn); ok {
@@ -264,7 +264,7 @@ func (n *Replica) gossip(from peer.ID, data []byte) p2p.Verdict {
 					return p2p.Ignore
 				}
 				return p2p.Accept
-			} else if n.conceals(p, b) {
+			} else if n.hidesFrame(p, b) {
 				return p2p.Ignore
 			} else if !n.budgets.AllowGossipLooks(p, b.Looks()) {
 				n.note(machine.Dropped{From: p, Class: refusal.Full, Why: "gossip of mutations above its budget"})
@@ -313,7 +313,7 @@ func (n *Replica) note(note machine.Note) {
 		n.measured.inScope.Add(uint64(note.Mutations))
 		n.of.sharing.Final(n.id, note.Mutations)
 		n.relist(false)
-		n.shelve(note.Height)
+		n.storeSnapshot(note.Height)
 		n.views.expire()
 		n.mu.Lock()
 		close(n.changed)

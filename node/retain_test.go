@@ -35,11 +35,11 @@ func first(t *testing.T, n *running, key string) LineageEntry {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testwait.Patience)
 	defer cancel()
-	deeds, more, _, err := n.Lineage(ctx, []byte(key), 100)
-	if err != nil || more || len(deeds) == 0 {
-		t.Fatalf("%s: %d deeds, more: %v, %v", key, len(deeds), more, err)
+	entries, more, _, err := n.Lineage(ctx, []byte(key), 100)
+	if err != nil || more || len(entries) == 0 {
+		t.Fatalf("%s: %d deeds, more: %v, %v", key, len(entries), more, err)
 	}
-	return deeds[len(deeds)-1]
+	return entries[len(entries)-1]
 }
 
 // TestCompactedBlocksAreDropped: those all of whose changes were compacted go, but for

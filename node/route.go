@@ -354,18 +354,18 @@ func (v *View) owns(ranges referral.Ranges) error { return referral.Owns(v.State
 
 // Lineage returns what happened to the object that a key names, newest first: in the scope that decides about the key,
 // and in those where the object was before.
-func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []LineageEntry, more bool, head scope.Head, err error) {
+func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (entries []LineageEntry, more bool, head scope.Head, err error) {
 	err = n.withOwner(ctx, referral.Keys(key), func(at owner) error {
 		if at.remote != nil {
-			deeds, more, head, err = at.remote.lineage(ctx, key, limit)
+			entries, more, head, err = at.remote.lineage(ctx, key, limit)
 		} else {
-			deeds, more, head, err = at.replica.Lineage(ctx, key, limit)
+			entries, more, head, err = at.replica.Lineage(ctx, key, limit)
 			err = at.replica.stillOwns(key, err)
 		}
 		return err
 	})
-	for err == nil && !more && len(deeds) > 0 && len(deeds) < limit {
-		oldest := &deeds[len(deeds)-1]
+	for err == nil && !more && len(entries) > 0 && len(entries) < limit {
+		oldest := &entries[len(entries)-1]
 		if oldest.Class != lineage.TakenOver {
 			break
 		}
@@ -375,11 +375,11 @@ func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Line
 			break
 		}
 		var o Object
-		if o, err = before.Object(ctx, oldest.Object.String(), limit-len(deeds), false); err == nil {
-			deeds, more = append(deeds, o.Deeds...), o.More
+		if o, err = before.Object(ctx, oldest.Object.String(), limit-len(entries), false); err == nil {
+			entries, more = append(entries, o.Deeds...), o.More
 		}
 	}
-	return deeds, more, head, err
+	return entries, more, head, err
 }
 
 // parent returns the replica in the parent of a scope, nil if this node has none.

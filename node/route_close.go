@@ -37,12 +37,12 @@ func (n *Node) ClosedTimestamp(ctx context.Context) (highest int64) {
 }
 
 // Close asks the scopes of those segments to close that are not done up to a revision. It does not wait.
-func Close(ctx context.Context, legs []*WatchSegment, revision int64) {
-	for _, l := range legs {
+func Close(ctx context.Context, segments []*WatchSegment, revision int64) {
+	for _, l := range segments {
 		switch {
 		case l.Done() >= revision:
-		case l.tap != nil:
-			l.tap.close(revision)
+		case l.remote != nil:
+			l.remote.close(revision)
 		default:
 			l.Part.closing.ask(ctx, l.Part)
 		}
@@ -104,7 +104,7 @@ func (c *closing) ask(ctx context.Context, p *Replica) {
 			}
 		}
 	}
-	if !p.of.tasks.Go("closing revisions", asks) {
+	if !p.of.tasks.start("closing revisions", asks) {
 		c.asking.Store(false)
 	}
 }

@@ -138,13 +138,13 @@ func nonceAgain(nonce []byte) []byte {
 // must not hold up the request, and its leases do not end.
 const elsewhereWithin = time.Second
 
-// meanwhile calls functions for other scopes at once, and waits a moment for them. Their errors are ignored.
-func (n *Node) meanwhile(all []func(context.Context) error) {
+// askOthers calls functions for other scopes at once, and waits a moment for them. Their errors are ignored.
+func (n *Node) askOthers(all []func(context.Context) error) {
 	if len(all) == 0 {
 		return
 	}
 	done := make(chan struct{})
-	if !n.tasks.Go("leases in other scopes", func(ctx context.Context) {
+	if !n.tasks.start("leases in other scopes", func(ctx context.Context) {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(ctx, n.cfg.Timeout)
 		defer cancel()
@@ -171,15 +171,15 @@ func (n *Node) meanwhile(all []func(context.Context) error) {
 // elsewhere returns a call of do for each of the other scopes that know some of the leases, as of this node's state.
 func (n *Node) elsewhere(ids []int64, do func(ctx context.Context, p *Replica, known []int64) error) (all []func(context.Context) error) {
 	for _, p := range n.Replicas()[1:] {
-		if known, err := p.knows(ids); err == nil && len(known) > 0 {
+		if known, err := p.knownLeases(ids); err == nil && len(known) > 0 {
 			all = append(all, func(ctx context.Context) error { return do(ctx, p, known) })
 		}
 	}
 	return all
 }
 
-// knows returns those leases that the scope knows, as of this node's state.
-func (n *Replica) knows(ids []int64) (known []int64, err error) {
+// knownLeases returns those leases that the scope knows, as of this node's state.
+func (n *Replica) knownLeases(ids []int64) (known []int64, err error) {
 	s, err := n.views.open()
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (n *Node) Revoke(ctx context.Context, id int64, once Once) (machine.Receipt
 			return err
 		})
 	}
-	n.meanwhile(all)
+	n.askOthers(all)
 	return r, nil
 }
 
@@ -225,7 +225,7 @@ func (n *Node) KeepAlive(ctx context.Context, ids []int64) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.meanwhile(n.elsewhere(ids, func(ctx context.Context, p *Replica, known []int64) error {
+	n.askOthers(n.elsewhere(ids, func(ctx context.Context, p *Replica, known []int64) error {
 		_, err := p.KeepAlive(ctx, known)
 		return err
 	}))
@@ -286,7 +286,7 @@ func (n *Node) Compact(ctx context.Context, revision int64, once Once) (machine.
 		return r, err
 	}
 	did := make(chan machine.Receipt, len(heads))
-	if !n.tasks.Go("compacting other scopes", func(context.Context) {
+	if !n.tasks.start("compacting other scopes", func(context.Context) {
 		defer close(did)
 		ctx, stop := n.tasks.within(ctx)
 		defer stop()

@@ -17,10 +17,10 @@ import (
 // What is asked about motions by their identities is asked in the scope where they
 // are, and what is asked about all of them, in all that this node follows.
 
-// having returns the replica in whose scope the motion is whose ID begins with prefix: one on record, or else a
-// draft. If none has it, it returns the root's, which reports that. The beginning of an ID must fit one motion alone,
+// replicaOfMotion returns the replica in whose scope the motion is whose ID begins with prefix: one on record, or else
+// a draft. If none has it, it returns the root's, which reports that. The beginning of an ID must fit one motion alone,
 // on record or waiting.
-func (n *Node) having(ctx context.Context, prefix []byte) (found *Replica, err error) {
+func (n *Node) replicaOfMotion(ctx context.Context, prefix []byte) (found *Replica, err error) {
 	several := func(p *Replica) error {
 		return fmt.Errorf("%w: in the scopes %q and %q", ErrManyMotions, found.prefix, p.prefix)
 	}
@@ -105,7 +105,7 @@ func (n *Node) Drafts(ctx context.Context) (all []Motion, err error) {
 func (n *Node) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*draftsWithin)
 	defer cancel()
-	p, err := n.having(ctx, prefix)
+	p, err := n.replicaOfMotion(ctx, prefix)
 	if err != nil {
 		return m, head, err
 	}
@@ -114,7 +114,7 @@ func (n *Node) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 
 // AwaitMotion is Replica.AwaitMotion in the scope where the motion is.
 func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion, scope.Head) error) error {
-	p, err := n.having(ctx, prefix)
+	p, err := n.replicaOfMotion(ctx, prefix)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 
 // ExportMotion returns a proof of a motion for verifiers that know only the network.
 func (n *Node) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error) {
-	p, err := n.having(ctx, prefix)
+	p, err := n.replicaOfMotion(ctx, prefix)
 	if err != nil {
 		return nil, scope.Head{}, err
 	}
@@ -132,7 +132,7 @@ func (n *Node) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionPr
 
 // Vote signs a ballot with this node's anchor key and hands it in, where the motion is.
 func (n *Node) Vote(ctx context.Context, prefix []byte, choice votes.Choice, comment string) (machine.Casting, error) {
-	p, err := n.having(ctx, prefix)
+	p, err := n.replicaOfMotion(ctx, prefix)
 	if err != nil {
 		return machine.Casting{}, err
 	}
@@ -141,7 +141,7 @@ func (n *Node) Vote(ctx context.Context, prefix []byte, choice votes.Choice, com
 
 // Withdraw ends a motion that this node proposed, where it is.
 func (n *Node) Withdraw(ctx context.Context, prefix []byte, once Once) (machine.Receipt, error) {
-	p, err := n.having(ctx, prefix)
+	p, err := n.replicaOfMotion(ctx, prefix)
 	if err != nil {
 		return machine.Receipt{}, err
 	}

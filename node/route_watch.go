@@ -23,7 +23,7 @@ import (
 // WatchSegment is a watch's part in one scope.
 type WatchSegment struct {
 	Part     *Replica     // nil if this node does not hold the scope
-	tap      *remoteWatch // reads the changes there, if Part is nil
+	remote   *remoteWatch // reads the changes there, if Part is nil
 	Key, End []byte
 	Next     int64 // nothing was read from here on
 	Closed   int64 // the scope has nothing else up to here
@@ -31,32 +31,32 @@ type WatchSegment struct {
 	Read     []Change
 }
 
-// Legs returns the segments of a watch of the keys [key, end), in the sense of scope.Op, from a revision on, or from
-// now on if it is 0. It also returns the newest revision, and the one up to which the requested changes were
+// WatchSegments returns the segments of a watch of the keys [key, end), in the sense of scope.Op, from a revision on,
+// or from now on if it is 0. It also returns the newest revision, and the one up to which the requested changes were
 // compacted. Keys that a scope delegates later stay in its own segment until Follow says otherwise. The caller must
 // stop the segments; ctx ends those in scopes that are not held.
-func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*WatchSegment, newest, compacted int64, err error) {
+func (n *Node) WatchSegments(ctx context.Context, key, end []byte, from int64) (segments []*WatchSegment, newest, compacted int64, err error) {
 	before := from
 	if from == 0 {
 		before = math.MaxInt64
 	}
-	for range legsTries {
+	for range segmentTries {
 		var pieces []piece
 		if pieces, err = n.split(ctx, nil, owner{replica: n.root}, key, end, before); err != nil {
 			return nil, 0, 0, err
 		}
-		legs, newest, compacted, err = n.legsOf(ctx, pieces, from)
+		segments, newest, compacted, err = n.segmentsOf(ctx, pieces, from)
 		if !errors.Is(err, scope.ErrElsewhere) { // else a scope that is not held has delegated some of them, as is known now
-			return legs, newest, compacted, err
+			return segments, newest, compacted, err
 		}
 	}
 	return nil, 0, 0, fmt.Errorf("%w: it delegates without end: %w", referral.ErrMute, err)
 }
 
-// legsTries bounds how many delegations of scopes that are not held are learned one after the other.
-const legsTries = 64
+// segmentTries bounds how many delegations of scopes that are not held are learned one after the other.
+const segmentTries = 64
 
-func (n *Node) legsOf(ctx context.Context, pieces []piece, from int64) (legs []*WatchSegment, newest, compacted int64, err error) {
+func (n *Node) segmentsOf(ctx context.Context, pieces []piece, from int64) (segments []*WatchSegment, newest, compacted int64, err error) {
 	if from > 0 && len(*n.root.given.Load()) > 0 { // else what is decided there next might have an earlier revision
 		within, cancel := context.WithTimeout(ctx, closeWithin)
 		defer cancel()
@@ -100,34 +100,35 @@ func (n *Node) legsOf(ctx context.Context, pieces []piece, from int64) (legs []*
 		if from == 0 {
 			next = heads[i].Revision + 1
 		}
-		legs = append(legs, n.leg(ctx, p, next, heads[i].Compacted))
+		segments = append(segments, n.segment(ctx, p, next, heads[i].Compacted))
 		newest, compacted = max(newest, heads[i].Revision), max(compacted, heads[i].Compacted)
 	}
-	return legs, newest, compacted, nil
+	return segments, newest, compacted, nil
 }
 
-// leg returns a segment from a revision on. If its scope is not held, the segment ends with ctx, or must be stopped.
-func (n *Node) leg(ctx context.Context, p piece, next, bare int64) *WatchSegment {
+// segment returns a segment from a revision on. If its scope is not held, the segment ends with ctx, or must be
+// stopped.
+func (n *Node) segment(ctx context.Context, p piece, next, bare int64) *WatchSegment {
 	l := &WatchSegment{Part: p.replica, Key: p.Key, End: p.End, Next: next, Bare: bare}
 	if p.remote != nil {
-		l.tap = openTap(ctx, p.remote, p.Key, p.End, next)
+		l.remote = openRemoteWatch(ctx, p.remote, p.Key, p.End, next)
 	}
 	return l
 }
 
 // of returns the segment's scope.
 func (l *WatchSegment) of() owner {
-	if l.tap != nil {
-		return owner{remote: l.tap.of}
+	if l.remote != nil {
+		return owner{remote: l.remote.of}
 	}
 	return owner{replica: l.Part}
 }
 
 // Stop ends segments.
-func Stop(legs []*WatchSegment) {
-	for _, l := range legs {
-		if l.tap != nil {
-			l.tap.stop()
+func Stop(segments []*WatchSegment) {
+	for _, l := range segments {
+		if l.remote != nil {
+			l.remote.stop()
 			Drop(l.Read)
 		}
 	}
@@ -161,7 +162,7 @@ func (l *WatchSegment) Done() int64 { return max(l.Closed, l.Next-1) }
 
 // Follow returns the segments that replace l once everything was read up to where its scope delegated some of its
 // keys; nil if l continues as it is. The watch was requested from the revision from on.
-func (n *Node) Follow(ctx context.Context, l *WatchSegment, from int64) (legs []*WatchSegment, err error) {
+func (n *Node) Follow(ctx context.Context, l *WatchSegment, from int64) (segments []*WatchSegment, err error) {
 	parts := scope.Segments(delegated(l.of().delegations(), l.Next), l.Key, l.End)
 	if len(parts) == 1 && parts[0].Given == nil {
 		return nil, nil
@@ -171,35 +172,35 @@ func (n *Node) Follow(ctx context.Context, l *WatchSegment, from int64) (legs []
 		if s.Given != nil {
 			next, closed = max(from, s.Given.Revision+1), 0
 			if at, err = n.awaitDecider(ctx, *s.Given); err != nil {
-				Stop(legs)
+				Stop(segments)
 				return nil, err
 			}
 		}
-		leg := n.leg(ctx, piece{at, s.Key, s.End}, next, l.Bare)
-		leg.Closed = closed
-		legs = append(legs, leg)
+		segment := n.segment(ctx, piece{at, s.Key, s.End}, next, l.Bare)
+		segment.Closed = closed
+		segments = append(segments, segment)
 	}
-	for _, to := range legs { // each leg's own stands in the order of revisions
+	for _, to := range segments { // each segment's own stands in the order of revisions
 		to.Take(l.Read...)
 	}
 	l.Read = nil
 	Stop([]*WatchSegment{l})
-	return legs, nil
+	return segments, nil
 }
 
 // Merge takes from segments what they have read up to where none can come with anything older, in the order of
 // revisions. done is the revision up to which that goes. held reports whether something is left; the segments that
 // hold it up are asked to close.
-func Merge(ctx context.Context, legs []*WatchSegment) (changes []Change, done int64, held bool) {
+func Merge(ctx context.Context, segments []*WatchSegment) (changes []Change, done int64, held bool) {
 	done = int64(1) << 62
 	newest := int64(0)
-	for _, l := range legs {
+	for _, l := range segments {
 		done = min(done, l.Done())
 		if n := len(l.Read); n > 0 {
 			newest = max(newest, l.Read[n-1].Revision)
 		}
 	}
-	for _, l := range legs {
+	for _, l := range segments {
 		n, _ := slices.BinarySearchFunc(l.Read, done+1, func(c Change, at int64) int { return cmp.Compare(c.Revision, at) })
 		changes = append(changes, l.Read[:n]...)
 		if l.Read = l.Read[n:]; len(l.Read) == 0 {
@@ -208,7 +209,7 @@ func Merge(ctx context.Context, legs []*WatchSegment) (changes []Change, done in
 	}
 	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
 	if held = newest > done; held {
-		Close(ctx, legs, newest)
+		Close(ctx, segments, newest)
 	}
 	return changes, done, held
 }
@@ -225,8 +226,8 @@ func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 }
 
 func (n *Node) watch(ctx context.Context, b *Borrower, key, end []byte, from int64, deliver func(Changes) error) error {
-	legs, _, compacted, err := n.Legs(ctx, key, end, from)
-	defer func() { Stop(legs) }()
+	segments, _, compacted, err := n.WatchSegments(ctx, key, end, from)
+	defer func() { Stop(segments) }()
 	if err == nil && from != 0 && from < compacted {
 		err = scope.ErrCompacted
 	}
@@ -238,30 +239,30 @@ func (n *Node) watch(ctx context.Context, b *Borrower, key, end []byte, from int
 		changed := n.Changed() // before reading, so that nothing falls in between
 		var head scope.Head
 		more := false
-		for i := 0; i < len(legs); i++ {
-			h, again, err := legs[i].read(ctx)
+		for i := 0; i < len(segments); i++ {
+			h, again, err := segments[i].read(ctx)
 			if err != nil {
 				return err
 			}
 			if i == 0 {
 				head = h
 			}
-			parts, err := n.Follow(ctx, legs[i], from)
+			parts, err := n.Follow(ctx, segments[i], from)
 			if err != nil {
 				return err
 			}
 			if more = more || again; parts != nil {
-				legs, more = slices.Replace(legs, i, i+1, parts...), true
+				segments, more = slices.Replace(segments, i, i+1, parts...), true
 			}
 		}
 		c := Changes{Head: head}
 		held := false
 		var found []Change
-		if len(legs) == 1 { // the usual case, and dense revisions
-			found, c.Revision, legs[0].Read = legs[0].Read, legs[0].Next-1, nil
+		if len(segments) == 1 { // the usual case, and dense revisions
+			found, c.Revision, segments[0].Read = segments[0].Read, segments[0].Next-1, nil
 		} else {
-			found, c.Revision, held = Merge(ctx, legs)
-			c.WaitsFor = wait.by(legs, c.Revision, held)
+			found, c.Revision, held = Merge(ctx, segments)
+			c.WaitsFor = wait.by(segments, c.Revision, held)
 		}
 		c.Revision = max(c.Revision, delivered)
 		delivered = c.Revision
@@ -320,7 +321,7 @@ type heldUp struct {
 }
 
 // by returns the scopes for which changes have waited for long, unless it was reported before.
-func (h *heldUp) by(legs []*WatchSegment, done int64, held bool) (prefixes [][]byte) {
+func (h *heldUp) by(segments []*WatchSegment, done int64, held bool) (prefixes [][]byte) {
 	if !held || h.since.IsZero() || done != h.done {
 		*h = heldUp{since: time.Now(), done: done}
 	}
@@ -328,7 +329,7 @@ func (h *heldUp) by(legs []*WatchSegment, done int64, held bool) (prefixes [][]b
 		return nil
 	}
 	h.told = true
-	for _, l := range legs {
+	for _, l := range segments {
 		g := l.of().genesis()
 		if prefix := g.Prefix(); l.Done() <= done && !slices.ContainsFunc(prefixes, func(p []byte) bool { return bytes.Equal(p, prefix) }) {
 			prefixes = append(prefixes, prefix)
@@ -342,12 +343,12 @@ func (l *WatchSegment) read(ctx context.Context) (h scope.Head, more bool, err e
 	if l.Ahead() {
 		return h, false, nil // the others are to come first
 	}
-	if l.tap != nil {
+	if l.remote != nil {
 		compacted, err := l.Pull()
 		if err == nil && compacted > 0 {
 			err = scope.ErrCompacted
 		}
-		return l.tap.of.info().Head, false, err
+		return l.remote.of.info().Head, false, err
 	}
 	v, err := l.Part.Read(ctx, false)
 	if err != nil {
@@ -361,7 +362,7 @@ func (l *WatchSegment) read(ctx context.Context) (h scope.Head, more bool, err e
 // Pull takes what was read ahead from a scope that this node does not hold. compacted is not 0 if the segment cannot
 // continue because revisions below it were compacted.
 func (l *WatchSegment) Pull() (compacted int64, err error) {
-	compacted, err = l.tap.give(l)
+	compacted, err = l.remote.give(l)
 	if err != nil {
 		err = fmt.Errorf("%w: from revision %d on, watch at a node that holds the scope: %w", ErrNotHeld, l.Next, err)
 	}

@@ -65,7 +65,7 @@ func (n *Replica) follow(ctx context.Context, p peer.ID, e *scope.Epoch, to awei
 	}
 	way := referral.Follow
 	if n.genesis.Descent == nil {
-		way = n.of.pin.way
+		way = n.of.pin.followPinned
 	}
 	return way(n.cfg.Store, n.id, e, to, func(above aweigh.Height) ([]byte, error) {
 		return n.ask(ctx, p, askHands, handoversAsk{Above: above}, maxPart)

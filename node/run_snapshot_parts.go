@@ -304,10 +304,10 @@ func (f *fetch) set(no uint64, to partState, bytes int) {
 		f.count, f.bytes = f.count+1, f.bytes+uint64(bytes)
 		f.report()
 	}
-	f.stir()
+	f.wake()
 }
 
-func (f *fetch) stir() {
+func (f *fetch) wake() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
@@ -345,7 +345,7 @@ func (f *fetch) check(ctx context.Context) error {
 		}
 		f.mu.Lock()
 		f.checked = max(f.checked, no+1)
-		f.stir()
+		f.wake()
 		f.mu.Unlock()
 	}
 	if _, err := in.Finish(); err != nil {

@@ -26,13 +26,13 @@ const (
 // snapshotStore holds the snapshots that this node offers. All nodes take snapshots at common heights, so that a node
 // that is behind finds several nodes with the same one.
 type snapshotStore struct {
-	mu     sync.Mutex // also guards the fields of its snapshots
-	kept   []*shelved // by height
-	orders chan *shelved
+	mu     sync.Mutex        // also guards the fields of its snapshots
+	kept   []*storedSnapshot // by height
+	orders chan *storedSnapshot
 }
 
-// shelved is one snapshot.
-type shelved struct {
+// storedSnapshot is one snapshot.
+type storedSnapshot struct {
 	at    aweigh.Height
 	store store.Snapshot
 
@@ -45,14 +45,14 @@ type shelved struct {
 	after [][]byte // the key before each part
 }
 
-func newSnapshotStore() snapshotStore { return snapshotStore{orders: make(chan *shelved, 1)} }
+func newSnapshotStore() snapshotStore { return snapshotStore{orders: make(chan *storedSnapshot, 1)} }
 
 // put adds a snapshot, unless there is one of its height, and drops others.
 func (s *snapshotStore) put(kept store.Snapshot, at aweigh.Height) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i, there := slices.BinarySearchFunc(s.kept, at, func(k *shelved, at aweigh.Height) int { return cmp.Compare(k.at, at) })
-	k := &shelved{at: at, store: kept, used: time.Now(), made: make(chan struct{})}
+	i, there := slices.BinarySearchFunc(s.kept, at, func(k *storedSnapshot, at aweigh.Height) int { return cmp.Compare(k.at, at) })
+	k := &storedSnapshot{at: at, store: kept, used: time.Now(), made: make(chan struct{})}
 	if there {
 		k.gone = true
 		k.close()
@@ -71,7 +71,7 @@ func (s *snapshotStore) sweep() {
 
 func (s *snapshotStore) trim() {
 	n := len(s.kept)
-	s.keep(func(i int, k *shelved) bool {
+	s.keep(func(i int, k *storedSnapshot) bool {
 		idle := time.Since(k.used)
 		return n-i <= mostKept && (n-i <= newestKept && idle <= keepNewest || k.offer != nil && idle <= keepSnapshot)
 	})
@@ -81,18 +81,18 @@ func (s *snapshotStore) trim() {
 func (s *snapshotStore) drop(at aweigh.Height) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keep(func(_ int, k *shelved) bool { return k.at != at })
+	s.keep(func(_ int, k *storedSnapshot) bool { return k.at != at })
 }
 
 // clear drops all snapshots.
 func (s *snapshotStore) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keep(func(int, *shelved) bool { return false })
+	s.keep(func(int, *storedSnapshot) bool { return false })
 }
 
-func (s *snapshotStore) keep(stays func(i int, k *shelved) bool) {
-	var left []*shelved
+func (s *snapshotStore) keep(stays func(i int, k *storedSnapshot) bool) {
+	var left []*storedSnapshot
 	for i, k := range s.kept {
 		if stays(i, k) {
 			left = append(left, k)
@@ -104,7 +104,7 @@ func (s *snapshotStore) keep(stays func(i int, k *shelved) bool) {
 	s.kept = left
 }
 
-func (k *shelved) close() {
+func (k *storedSnapshot) close() {
 	if k.gone && k.users == 0 && k.store != nil {
 		_ = k.store.Close() // it was only read
 		k.store = nil
@@ -130,7 +130,7 @@ func (s *snapshotStore) from(h aweigh.Height) (all []aweigh.Height) {
 }
 
 // take returns the snapshot of a height, or nil. The caller must give it back.
-func (s *snapshotStore) take(at aweigh.Height) *shelved {
+func (s *snapshotStore) take(at aweigh.Height) *storedSnapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.kept {
@@ -143,7 +143,7 @@ func (s *snapshotStore) take(at aweigh.Height) *shelved {
 	return nil
 }
 
-func (s *snapshotStore) giveBack(k *shelved) {
+func (s *snapshotStore) giveBack(k *storedSnapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.users--
@@ -151,7 +151,7 @@ func (s *snapshotStore) giveBack(k *shelved) {
 }
 
 // finished notes what was made of a snapshot.
-func (s *snapshotStore) finished(k *shelved, offer []byte, after [][]byte) {
+func (s *snapshotStore) finished(k *storedSnapshot, offer []byte, after [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.offer, k.after = offer, after
@@ -159,15 +159,15 @@ func (s *snapshotStore) finished(k *shelved, offer []byte, after [][]byte) {
 }
 
 // ready returns the offer of a snapshot, and the key before each of its parts; nil until it is made.
-func (s *snapshotStore) ready(k *shelved) (offer []byte, after [][]byte) {
+func (s *snapshotStore) ready(k *storedSnapshot) (offer []byte, after [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return k.offer, k.after
 }
 
-// shelve takes a snapshot if the state is that of a common height. It is called between two steps, after blocks became
-// final.
-func (n *Replica) shelve(at aweigh.Height) {
+// storeSnapshot takes a snapshot if the state is that of a common height. It is called between two steps, after blocks
+// became final.
+func (n *Replica) storeSnapshot(at aweigh.Height) {
 	step := max(n.cfg.SnapshotBehind/stepsBehind, 1)
 	if at%step == 0 && at > n.cfg.SnapshotBehind {
 		n.takeSnapshot(at)

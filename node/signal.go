@@ -32,8 +32,8 @@ type Signal struct {
 
 // Bounds of signals.
 const (
-	// MaxSignal bounds the value of a signal, in bytes.
-	MaxSignal = 32 << 10
+	// maxSignal bounds the value of a signal, in bytes.
+	maxSignal = 32 << 10
 	// signalFor is how long a signal may be on its way.
 	signalFor = 2 * time.Minute
 	// signalsSeen bounds the signals that are remembered so as not to be delivered twice.
@@ -205,8 +205,8 @@ func (n *Replica) signal(said []Said, verb string, key, value []byte, once Once)
 		return 0, scope.ErrElsewhere
 	case last.Class != action.Signal:
 		return 0, fmt.Errorf("%w: %s is of class %s, and nothing is delivered", ErrVerdict, verb, last.Class)
-	case len(value) > MaxSignal:
-		return 0, fmt.Errorf("%w: a signal of %d bytes, at most %d are taken", scope.ErrInvalid, len(value), MaxSignal)
+	case len(value) > maxSignal:
+		return 0, fmt.Errorf("%w: a signal of %d bytes, at most %d are taken", scope.ErrInvalid, len(value), maxSignal)
 	}
 	now := n.runner.now()
 	once.draw()
@@ -249,7 +249,7 @@ func isSignal(b *scope.CheckedBundle) bool {
 func (n *Replica) heard(b *scope.CheckedBundle) (pass bool) {
 	now := n.runner.now()
 	x, until := signalOf(b, now)
-	if until > now.Add(signalFor) || len(x.Value) > MaxSignal {
+	if until > now.Add(signalFor) || len(x.Value) > maxSignal {
 		return false
 	}
 	s, next, err := n.judge(context.Background(), ActionQuery{Verb: x.Verb, Key: x.Key, Caller: x.Author}, false)

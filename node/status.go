@@ -39,12 +39,12 @@ func (n *Replica) seenWithin(d time.Duration, mutation aweigh.Hash) seen {
 
 // Reach holds the anchors that take part in decisions, as seen from this node, and what that allows.
 type Reach struct {
-	Anchors []aweigh.AnchorID              // that sign, this node included if it is one
-	Missing []aweigh.AnchorID              // the others
-	Says    map[aweigh.AnchorID]AnchorSays // of all
-	Weight  uint64                         // of those that sign
-	Needed  uint64                         // the largest threshold that a decision has to meet
-	Reads   uint64                         // weight of the answers that a linearizable read needs
+	Anchors []aweigh.AnchorID                // that sign, this node included if it is one
+	Missing []aweigh.AnchorID                // the others
+	Says    map[aweigh.AnchorID]AnchorReport // of all
+	Weight  uint64                           // of those that sign
+	Needed  uint64                           // the largest threshold that a decision has to meet
+	Reads   uint64                           // weight of the answers that a linearizable read needs
 	Total   uint64
 	// Failures is how many of those that sign may still stop, the
 	// heaviest first, before nothing can be decided; -1 if nothing can be now.
@@ -67,22 +67,22 @@ func (n *Replica) reach(s machine.Status) Reach {
 
 // anchorStates returns what each anchor reports of itself, or that it is away: no connection (p2p.Host closes those of
 // members that give no sign of life).
-func (n *Replica) anchorStates(s machine.Status) map[aweigh.AnchorID]AnchorSays {
+func (n *Replica) anchorStates(s machine.Status) map[aweigh.AnchorID]AnchorReport {
 	connected := make(map[peer.ID]bool)
 	for _, p := range n.host.Peers() {
 		connected[p.ID] = true
 	}
-	now, all := time.Now(), make(map[aweigh.AnchorID]AnchorSays, len(s.Roster.Anchors))
+	now, all := time.Now(), make(map[aweigh.AnchorID]AnchorReport, len(s.Roster.Anchors))
 	for _, a := range s.Roster.Anchors {
 		id, peer := a.Key.ID(), machine.Peer(a.Peer)
-		says := AnchorSays{State: AnchorAway}
+		says := AnchorReport{State: AnchorAway}
 		if at, err := n.called.id(peer); err != nil {
 		} else if n.called.of(at) == n.of.Peer() {
-			if says = n.says(&s); s.Self != id && says.State != AnchorUnseated {
-				says = AnchorSays{State: AnchorKeyless}
+			if says = n.report(&s); s.Self != id && says.State != AnchorUnseated {
+				says = AnchorReport{State: AnchorKeyless}
 			}
 		} else if connected[at] {
-			says = n.of.states.says(at, n.id, now)
+			says = n.of.states.reportFrom(at, n.id, now)
 		}
 		all[id] = says
 	}
@@ -90,7 +90,7 @@ func (n *Replica) anchorStates(s machine.Status) map[aweigh.AnchorID]AnchorSays 
 }
 
 // reachOf returns the reach that follows from the anchors' reports.
-func reachOf(s *machine.Status, says map[aweigh.AnchorID]AnchorSays, listeners bool) Reach {
+func reachOf(s *machine.Status, says map[aweigh.AnchorID]AnchorReport, listeners bool) Reach {
 	var shares []quorum.Share
 	r := Reach{Total: s.Roster.Weights.Total(), Says: says}
 	for _, a := range s.Roster.Anchors {

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// tasks owns goroutines that outlive the call that starts them, so that closing a node waits for all of them. Only Go
-// starts goroutines in this package; a call that needs several at once has a sync.WaitGroup, and waits for it before it
-// returns. A panic in a task ends the process, with its stack, as in any other goroutine.
+// tasks owns goroutines that outlive the call that starts them, so that closing a node waits for all of them. Only
+// start starts goroutines in this package; a call that needs several at once has a sync.WaitGroup, and waits for it
+// before it returns. A panic in a task ends the process, with its stack, as in any other goroutine.
 type tasks struct {
 	ctx  context.Context // ends with close
 	stop context.CancelFunc
@@ -27,8 +27,8 @@ func newTasks(ctx context.Context) *tasks {
 	return t
 }
 
-// Go calls f in a goroutine. It reports whether it does so: once close was called, it does not.
-func (t *tasks) Go(name string, f func(ctx context.Context)) bool {
+// start calls f in a goroutine. It reports whether it does so: once close was called, it does not.
+func (t *tasks) start(name string, f func(ctx context.Context)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {

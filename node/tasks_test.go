@@ -24,7 +24,7 @@ func TestClosedTasksHaveEnded(t *testing.T) {
 	t.Parallel()
 	owner := newTasks(t.Context())
 	ended := make(chan struct{})
-	owner.Go("slow", func(ctx context.Context) {
+	owner.start("slow", func(ctx context.Context) {
 		<-ctx.Done()
 		time.Sleep(20 * time.Millisecond) // a close that does not wait returns before
 		close(ended)
@@ -43,7 +43,7 @@ func TestClosedTasksHaveEnded(t *testing.T) {
 	if got := owner.names(); len(got) > 0 {
 		t.Errorf("%q run", got)
 	}
-	if owner.Go("late", func(context.Context) { t.Error("it starts") }) {
+	if owner.start("late", func(context.Context) { t.Error("it starts") }) {
 		t.Error("closed tasks begin another")
 	}
 	<-caller.Done()
@@ -55,7 +55,7 @@ func TestAPanicOfATaskEndsTheProcess(t *testing.T) {
 	const child = "AWEIGH_TEST_PANIC"
 	if os.Getenv(child) != "" {
 		owner := newTasks(context.Background())
-		owner.Go("broken", func(context.Context) { panic("a broken task") })
+		owner.start("broken", func(context.Context) { panic("a broken task") })
 		owner.close()
 		return
 	}
@@ -111,7 +111,7 @@ func TestNoGoroutineSurvivesClose(t *testing.T) {
 		testwait.Until(t, "a task: "+task, func() bool { return slices.Contains(n.tasks.names(), task) })
 	}
 	for _, n := range []*Node{c.nodes[0], o.Node} { // the other tasks end soon after the network
-		n.tasks.Go("slow", func(ctx context.Context) {
+		n.tasks.start("slow", func(ctx context.Context) {
 			<-ctx.Done()
 			time.Sleep(20 * time.Millisecond) // a node that does not wait has closed before
 		})

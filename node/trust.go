@@ -41,12 +41,12 @@ type Government struct {
 	Due     bool           // the next block ends it
 	Anchors []Standing     // in the order of anchors
 	Open    []Pending
-	Few     Few
+	Few     FewestToFail
 	Void    []scope.Voided // approvers that signed both ways
 	Usages  []Usage        // under quotas of the policy's authors, by the names of entries
 
 	Next      scope.Roster // if the epoch ended now
-	NextFew   Few
+	NextFew   FewestToFail
 	Stoppable bool // the weight that may fail could stop the next one (P3)
 }
 
@@ -56,8 +56,9 @@ type Usage struct {
 	Made int64 // changes that count at its rate at the moment
 }
 
-// Few holds the smallest numbers of anchors that could do harm; one more than there are if all together could not.
-type Few struct {
+// FewestToFail holds the smallest numbers of anchors that could do harm; one more than there are if all together could
+// not.
+type FewestToFail struct {
 	Stop  int // could stop the scope
 	Break int // could, lying together, make it finalize two histories
 }
@@ -135,11 +136,11 @@ func (g *Government) forecast(s *scope.State, under *scope.Policy) (err error) {
 		policy = *under
 		g.Next, g.Stoppable, err = s.ForecastUnder(policy)
 	}
-	g.Few, g.NextFew = few(g.Epoch.Policy.Rules, g.Epoch.Roster.Weights), few(policy.Rules, g.Next.Weights)
+	g.Few, g.NextFew = fewestToFail(g.Epoch.Policy.Rules, g.Epoch.Roster.Weights), fewestToFail(policy.Rules, g.Next.Weights)
 	return err
 }
 
-func few(r quorum.Rules, w quorum.Weights) Few {
+func fewestToFail(r quorum.Rules, w quorum.Weights) FewestToFail {
 	total := w.Total()
 	most, heads := uint64(0), uint32(0)
 	for _, k := range []quorum.Kind{quorum.Notarize, quorum.Finalize, quorum.Nullify} {
@@ -150,7 +151,7 @@ func few(r quorum.Rules, w quorum.Weights) Few {
 		stop = min(stop, w.Len()-int(heads)+1)
 	}
 	n, f, s := r.Notarize.Threshold(total), r.Finalize.Threshold(total), r.Nullify.Threshold(total)
-	return Few{stop, trust.Fewest(w, min(2*n, f+s)-total)}
+	return FewestToFail{stop, trust.Fewest(w, min(2*n, f+s)-total)}
 }
 
 // standings fills in the anchors.
@@ -165,7 +166,7 @@ func (g *Government) standings(genesis scope.Genesis, s *scope.State, h machine.
 	if err != nil {
 		return err
 	}
-	why, err := whys(ledger, e, before)
+	why, err := weightReasons(ledger, e, before)
 	if err != nil {
 		return err
 	}
@@ -194,8 +195,9 @@ func (g *Government) standings(genesis scope.Genesis, s *scope.State, h machine.
 	return nil
 }
 
-// whys returns how the weights of an epoch's anchors were determined, if the ledger is still that of its start.
-func whys(l trust.Ledger, e *scope.Epoch, before *scope.Terms) (map[aweigh.AnchorID]string, error) {
+// weightReasons returns how the weights of an epoch's anchors were determined, if the ledger is still that of its
+// start.
+func weightReasons(l trust.Ledger, e *scope.Epoch, before *scope.Terms) (map[aweigh.AnchorID]string, error) {
 	var weights quorum.Weights
 	switch {
 	case before != nil:

@@ -34,7 +34,7 @@ type span struct{ key, end []byte }
 
 const (
 	watchMost  = 1000     // changes that one delivery of a Watch looks at, about
-	aheadMost  = 1024     // changes that a leg finds ahead of others
+	aheadMost  = 1024     // changes that a segment finds ahead of others
 	aheadBytes = 64 << 10 // of their keys
 )
 
@@ -47,7 +47,7 @@ func (l *WatchSegment) Ahead() bool {
 	for i := range l.Read {
 		keys += len(l.Read[i].Key)
 	}
-	return keys >= aheadBytes || len(l.Read) > 0 && l.tap != nil && l.heldBytes() >= tapRoom
+	return keys >= aheadBytes || len(l.Read) > 0 && l.remote != nil && l.heldBytes() >= remoteRoom
 }
 
 // heldBytes returns the bytes that a segment of a foreign scope holds.

@@ -194,15 +194,15 @@ func (n *Node) Load(ctx context.Context, b *Borrower, changes []Change, prev, sp
 		if c.held != nil {
 			brought = append(brought, h)
 		}
-		size, aside, revision, rest = size+h.size, aside+besides(&h.Event), c.Revision, rest[1:]
+		size, aside, revision, rest = size+h.size, aside+overhead(&h.Event), c.Revision, rest[1:]
 		l.held, l.Events = append(l.held, h), append(l.Events, &h.Event)
 	}
 	return l, nil, nil
 }
 
-// besides returns roughly how many bytes a loan takes for an event besides its content: its place in lists, and its
+// overhead returns roughly how many bytes a loan takes for an event besides its content: its place in lists, and its
 // encoding, which copies everything except large values.
-func besides(e *scope.Event) int {
+func overhead(e *scope.Event) int {
 	const fixed, large = 64, 4 << 10
 	n := fixed + len(e.Kv.Key) + min(len(e.Kv.Value), large)
 	if e.Prev != nil {

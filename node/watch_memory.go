@@ -36,8 +36,8 @@ type Memory struct {
 }
 
 const (
-	// DefaultWatchMemory is the budget of a node for its watches, in bytes.
-	DefaultWatchMemory = 64 << 20
+	// defaultWatchMemory is the budget of a node for its watches, in bytes.
+	defaultWatchMemory = 64 << 20
 
 	loadsAtOnce = 4
 	loanBytes   = 1 << 20  // of content in a loan at most, unless one revision has more

@@ -86,11 +86,11 @@ type Handler struct {
 	Peer func(id peer.ID, up bool)
 }
 
-// Topic names a subject of gossip: at most MaxTopic bytes.
+// Topic names a subject of gossip: at most maxTopic bytes.
 type Topic string
 
-// MaxTopic is the length in bytes of the longest topic.
-const MaxTopic = 256
+// maxTopic is the length in bytes of the longest topic.
+const maxTopic = 256
 
 // Verdict is what becomes of a gossip message.
 type Verdict uint8
@@ -156,7 +156,7 @@ func (c Config) validate() error {
 		return fmt.Errorf("%w: no key", ErrConfig)
 	case c.Network.IsZero():
 		return fmt.Errorf("%w: no network", ErrConfig)
-	case c.MaxGossip <= MaxTopic+topicPrefix:
+	case c.MaxGossip <= maxTopic+topicPrefix:
 		return fmt.Errorf("%w: gossip of %d bytes leaves no room for a topic", ErrConfig, c.MaxGossip)
 	}
 	positive := []struct {

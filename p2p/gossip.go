@@ -131,7 +131,7 @@ func (h *Host) Join(topics ...Topic) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, t := range topics {
-		if len(t) == 0 || len(t) > MaxTopic {
+		if len(t) == 0 || len(t) > maxTopic {
 			return fmt.Errorf("%w: %q", ErrTopic, t)
 		}
 		if g.joined[t] {
@@ -231,7 +231,7 @@ func (g *gossip) deliver(_ context.Context, from peer.ID, m *pubsub.Message) pub
 
 // packGossip puts a topic before data: its length in two bytes, big endian, then itself.
 func packGossip(topic Topic, data []byte) ([]byte, error) {
-	if len(topic) == 0 || len(topic) > MaxTopic {
+	if len(topic) == 0 || len(topic) > maxTopic {
 		return nil, fmt.Errorf("%w: %q", ErrTopic, topic)
 	}
 	message := make([]byte, 0, topicPrefix+len(topic)+len(data))
@@ -247,7 +247,7 @@ func unpackGossip(message []byte) (Topic, []byte, error) {
 	}
 	n := int(binary.BigEndian.Uint16(message))
 	rest := message[topicPrefix:]
-	if n == 0 || n > MaxTopic || n > len(rest) {
+	if n == 0 || n > maxTopic || n > len(rest) {
 		return "", nil, ErrTopic
 	}
 	return Topic(rest[:n]), rest[n:], nil

@@ -138,7 +138,7 @@ func TestVerdictStopsAMessage(t *testing.T) {
 
 func TestTopicsAreCheckedJoinedAndLeft(t *testing.T) {
 	h := start(t, func(c *Config) { c.MaxGossip = 1000 })
-	for _, bad := range []Topic{"", Topic(make([]byte, MaxTopic+1))} {
+	for _, bad := range []Topic{"", Topic(make([]byte, maxTopic+1))} {
 		if h.Join(bad) == nil || h.Publish(bad, nil) == nil {
 			t.Errorf("topic of %d bytes was accepted", len(bad))
 		}

@@ -40,7 +40,7 @@ func (x *execution) act(m *CheckedMutation, out *Outcome) (failure error, pendin
 // show, or the history that they share.
 func (x *execution) underAliases(m *CheckedMutation) (failure, err error) {
 	a := m.Action
-	others, err := x.others(a.Key)
+	others, err := x.otherAliases(a.Key)
 	for i := 0; i < len(others) && failure == nil && err == nil; i++ {
 		key := others[i].Key
 		if bytes.Equal(key, a.Key) {
@@ -82,7 +82,7 @@ func (x *execution) actable(m *CheckedMutation) (v *KeyValue, failure, err error
 // verdict asks the policy in force about a verb, and charges the mutation for it.
 func (x *execution) verdict(m *CheckedMutation, verb string, key []byte, v *KeyValue, ok bool) (said action.Verdict, failure error) {
 	rules := x.epoch.rules
-	if failure := x.spend(looked(len(v.Value)) + int64(rules.Cost(verb)/stepsAVisit)); failure != nil {
+	if failure := x.spend(lookCost(len(v.Value)) + int64(rules.Cost(verb)/stepsAVisit)); failure != nil {
 		return said, failure
 	}
 	h := &x.block.Header

@@ -161,7 +161,7 @@ func (x *execution) supersede(was, is aweigh.Hash) error {
 	}
 	var stale []motionRecord
 	var bad error
-	err := x.eachOpen(func(_ aweigh.Instant, id votes.MotionID, line docketed) bool {
+	err := x.eachOpen(func(_ aweigh.Instant, id votes.MotionID, line indexedMotion) bool {
 		if line.Decision.IsZero() {
 			return true
 		}

@@ -21,14 +21,14 @@ const (
 	opUnits      = 4       // an operation or a compare: what it takes to look at one key of a few KiB
 )
 
-// looked is the cost of a look at a version whose record has so many bytes.
-func looked(bytes int) int64 { return lookUnits + int64(bytes)/readBytes }
+// lookCost is the cost of a look at a version whose record has so many bytes.
+func lookCost(bytes int) int64 { return lookUnits + int64(bytes)/readBytes }
 
 // given is the cost of a look at a version that the client gets.
 func given(bytes int) int64 { return lookUnits + int64(bytes)/givenBytes }
 
 // deleted is the cost of the deletion of a key.
-func deleted(bytes int) int64 { return deleteUnits + looked(bytes) }
+func deleted(bytes int) int64 { return deleteUnits + lookCost(bytes) }
 
 // What mutations that are no transactions may cost by their form.
 const (
@@ -159,7 +159,7 @@ func (x *execution) afford(key, end []byte, rev int64, price func(bytes int) int
 	from, to := x.space.versions(key, end)
 	var done []byte // escaped key whose version was found
 	err = x.r.Scan(from, to, false, func(k, record []byte) bool {
-		cost := looked(len(k) + len(record))
+		cost := lookCost(len(k) + len(record))
 		escaped, at, ok := x.space.splitVersion(k)
 		if ok && at.main <= rev && !bytes.Equal(escaped, done) {
 			done = append(done[:0], escaped...)

@@ -302,7 +302,7 @@ func (s *State) Decision(id aweigh.Hash) (p *Proposed, end *Ending, err error) {
 	var bad error
 	prefix := s.space.at(atClosed)
 	err = s.r.Scan(prefix, kv.PrefixEnd(prefix), true, func(k, raw []byte) bool {
-		var line docketed
+		var line indexedMotion
 		if bad = canon.Decode(raw, &line); bad == nil && line.Decision == id {
 			motion = votes.MotionID(k[len(prefix)+8:])
 		}
@@ -325,7 +325,7 @@ func (s *State) openDecisions() (all []Proposed, err error) {
 		return nil, nil
 	}
 	var bad error
-	err = s.eachOpen(func(_ aweigh.Instant, id votes.MotionID, line docketed) bool {
+	err = s.eachOpen(func(_ aweigh.Instant, id votes.MotionID, line indexedMotion) bool {
 		if line.Decision.IsZero() {
 			return true
 		}

@@ -275,7 +275,7 @@ func (h *handover) leave(x *execution) error {
 	}
 	for i := range h.redirects {
 		r := &h.redirects[i]
-		if err := x.drops(x.space.lapse(r.Until, r.Key), r.Key); err != nil {
+		if err := x.drops(x.space.redirectExpiry(r.Until, r.Key), r.Key); err != nil {
 			return err
 		}
 	}
@@ -322,7 +322,7 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 	for i := range h.redirects {
 		r := &h.redirects[i]
 		b.put(b.space.redirect(r.Key), canon.Encode(redirect{Object: r.Object, To: r.To, Until: r.Until}))
-		b.ops = append(b.ops, kv.Set(b.space.lapse(r.Until, r.Key), nil))
+		b.ops = append(b.ops, kv.Set(b.space.redirectExpiry(r.Until, r.Key), nil))
 	}
 	if n := (names{Objects: int64(len(chains)), Redirects: int64(len(h.redirects))}); n != (names{}) {
 		b.put(b.space.at(atNames), canon.Encode(n))

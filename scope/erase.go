@@ -10,9 +10,9 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// doomed is the newest version of a key that is about to be deleted, without its value:
+// deletedKey is the newest version of a key that is about to be deleted, without its value:
 // a deletion of many keys does not hold what they contained.
-type doomed struct {
+type deletedKey struct {
 	KeyValue
 	digest aweigh.Hash
 	size   int64 // as KeyValue.size says of the version with its value
@@ -22,18 +22,18 @@ type doomed struct {
 // from the lineage than to hash the version.
 const longRecord = 16 << 10
 
-// doom finds the keys that a deletion of [key, end) takes away, in order.
-func (x *execution) doom(key, end []byte) (gone []doomed, err error) {
+// keysToDelete finds the keys that a deletion of [key, end) takes away, in order.
+func (x *execution) keysToDelete(key, end []byte) (gone []deletedKey, err error) {
 	if len(end) == 0 {
 		v, ok, err := x.newest(key)
 		if err != nil || !ok {
 			return nil, err
 		}
-		return []doomed{{v, v.Digest(), v.size()}}, nil
+		return []deletedKey{{v, v.Digest(), v.size()}}, nil
 	}
 	err = x.each(key, end, math.MaxInt64, nil, func(k, record []byte) error {
 		escaped, at, _ := x.space.splitVersion(k)
-		d := doomed{KeyValue: KeyValue{ModRevision: at.main, Sub: at.sub}}
+		d := deletedKey{KeyValue: KeyValue{ModRevision: at.main, Sub: at.sub}}
 		if err := d.readRecord(record); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (x *execution) digestOf(k, record []byte, v *KeyValue) (h aweigh.Hash, err 
 }
 
 // erase deletes a key.
-func (x *execution) erase(d *doomed, why string) error {
+func (x *execution) erase(d *deletedKey, why string) error {
 	if err := x.unattach(&d.KeyValue, d.size); err != nil {
 		return err
 	}

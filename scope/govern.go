@@ -94,7 +94,7 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	if failure, err := x.mayPropose(m, weighs); failure != nil || err != nil {
 		return failure, err
 	}
-	if failure, err := x.openMotion(m, x.policy.decides(d), opening{line: docketed{Author: m.Author, Decision: id, Outside: !weighs}}); failure != nil || err != nil || !weighs {
+	if failure, err := x.openMotion(m, x.policy.decides(d), opening{line: indexedMotion{Author: m.Author, Decision: id, Outside: !weighs}}); failure != nil || err != nil || !weighs {
 		return failure, err
 	}
 	if rec, _, err = x.motion(m.ID); err != nil {
@@ -106,7 +106,7 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 // openDecision is the open motion of a decision, if there is one.
 func (x *execution) openDecision(id aweigh.Hash) (rec motionRecord, ok bool, err error) {
 	var at votes.MotionID
-	err = x.eachOpen(func(deadline aweigh.Instant, motion votes.MotionID, line docketed) bool {
+	err = x.eachOpen(func(deadline aweigh.Instant, motion votes.MotionID, line indexedMotion) bool {
 		if line.Decision == id && deadline > x.block.Header.Time {
 			at, ok = motion, true
 		}
@@ -158,7 +158,7 @@ func (x *execution) decide(d decided) {
 // mayPropose reports why an author cannot put a decision on the agenda.
 func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err error) {
 	mine, outside := 0, 0
-	err = x.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line docketed) bool {
+	err = x.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line indexedMotion) bool {
 		if !line.Decision.IsZero() && line.Author == m.Author {
 			mine++
 		}
@@ -194,7 +194,7 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 		if d.Policy.Hash() == x.policy.Hash() {
 			return errors.New("this is the policy in force"), nil
 		}
-		return x.next.takes(x.epoch, d.Policy)
+		return x.next.refusesPolicy(x.epoch, d.Policy)
 	case Delegate:
 		return x.mayDelegate(d.Child)
 	case Revoke:
@@ -259,21 +259,21 @@ func (x *execution) undecided(c *Child) (failure error) {
 	return nil
 }
 
-// takes reports why a policy could not follow the one in force.
-func (s *State) takes(e *Epoch, p *Policy) (failure, err error) {
+// refusesPolicy reports why a policy could not follow the one in force.
+func (s *State) refusesPolicy(e *Epoch, p *Policy) (failure, err error) {
 	g, err := s.Genesis()
 	if err != nil {
 		return nil, err
 	}
 	bound := g.bound()
 	if failure = bound.admits(p); failure == nil {
-		failure = e.takes(p)
+		failure = e.refusesPolicy(p)
 	}
 	return failure, nil
 }
 
-// takes reports why a policy could not follow that of an epoch, as its roster stands.
-func (e *Epoch) takes(p *Policy) error {
+// refusesPolicy reports why a policy could not follow that of an epoch, as its roster stands.
+func (e *Epoch) refusesPolicy(p *Policy) error {
 	if l := p.Limits; l.MutationBytes < leastMutation || l.BundleBytes < 2*leastMutation || l.BlockBytes < 2*leastMutation || l.ValidFor < time.Second {
 		return fmt.Errorf("under such limits no policy could be set again: a mutation needs %d bytes, a bundle and a block twice as many, and a second to be ordered", leastMutation)
 	}

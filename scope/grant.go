@@ -175,7 +175,7 @@ func (x *execution) grantsHold(m *CheckedMutation) (failure, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if failure := x.spend(looked(len(v.Key) + len(v.Value))); failure != nil {
+		if failure := x.spend(lookCost(len(v.Key) + len(v.Value))); failure != nil {
 			return failure, nil
 		}
 		if !there || v.UID != g.Object {

@@ -149,7 +149,7 @@ func (x *execution) end(id int64, l *lease, why string) error {
 		if x.policy.guards(key) {
 			err = x.detach(&v, why)
 		} else {
-			err = x.bury(&v, why)
+			err = x.unnameExpired(&v, why)
 		}
 		if err != nil {
 			return err

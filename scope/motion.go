@@ -167,8 +167,8 @@ func (d *MotionIndex) append(b []byte) []byte {
 	return b
 }
 
-// docketed is the part of a motion that is in the dockets.
-type docketed struct {
+// indexedMotion is the part of a motion that is in the index of motions.
+type indexedMotion struct {
 	_        struct{}    `cbor:",toarray"`
 	Author   aweigh.Hash // whose room it takes: see CheckedMutation.Principal
 	Bytes    int64
@@ -177,15 +177,15 @@ type docketed struct {
 }
 
 // eachOpen visits the docket of open motions, by deadline, without those that wait for their turn.
-func (v *view) eachOpen(visit func(until aweigh.Instant, id votes.MotionID, line docketed) bool) error {
+func (v *view) eachOpen(visit func(until aweigh.Instant, id votes.MotionID, line indexedMotion) bool) error {
 	return v.eachLine(atOpen, visit)
 }
 
 // eachLine visits a docket.
-func (v *view) eachLine(kind byte, visit func(at aweigh.Instant, id votes.MotionID, line docketed) bool) error {
+func (v *view) eachLine(kind byte, visit func(at aweigh.Instant, id votes.MotionID, line indexedMotion) bool) error {
 	var bad error
-	err := v.scanDocket(kind, func(at aweigh.Instant, id votes.MotionID, raw []byte) bool {
-		var line docketed
+	err := v.scanMotionIndex(kind, func(at aweigh.Instant, id votes.MotionID, raw []byte) bool {
+		var line indexedMotion
 		if bad = canon.Decode(raw, &line); bad != nil {
 			return false
 		}
@@ -197,8 +197,8 @@ func (v *view) eachLine(kind byte, visit func(at aweigh.Instant, id votes.Motion
 	return err
 }
 
-// scanDocket visits the motions of a docket in the order of their instants.
-func (v *view) scanDocket(kind byte, visit func(at aweigh.Instant, id votes.MotionID, line []byte) bool) error {
+// scanMotionIndex visits the motions of one kind in the index, in the order of their instants.
+func (v *view) scanMotionIndex(kind byte, visit func(at aweigh.Instant, id votes.MotionID, line []byte) bool) error {
 	prefix := v.space.at(kind)
 	return v.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, line []byte) bool {
 		k = k[len(prefix):]
@@ -208,8 +208,8 @@ func (v *view) scanDocket(kind byte, visit func(at aweigh.Instant, id votes.Moti
 
 func (s *space) motion(id votes.MotionID) []byte { return s.at(atMotion, id[:]...) }
 
-// docket is the place of a motion in the docket of its kind.
-func (s *space) docket(kind byte, at aweigh.Instant, id votes.MotionID) []byte {
+// motionIndexKey is the place of a motion in the index of its kind.
+func (s *space) motionIndexKey(kind byte, at aweigh.Instant, id votes.MotionID) []byte {
 	return append(binary.BigEndian.AppendUint64(s.at(kind), uint64(at)), id[:]...)
 }
 

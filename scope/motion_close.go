@@ -154,7 +154,7 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 	end.Height, end.Time = h.Height, h.Time
 	x.enter(lineage.Entry{Class: lineage.Closed, Reason: end.String(), Prior: mo.Hash()})
 
-	if err := x.weigh(rec, end.Fate); err != nil {
+	if err := x.judgeVoters(rec, end.Fate); err != nil {
 		return err
 	}
 	k := x.linePlace(rec)
@@ -170,7 +170,7 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 	}
 	rec.Ending = &end
 	x.setRecord(x.space.motion(id), rec.encode())
-	x.setRecord(x.space.docket(atClosed, h.Time, id), line)
+	x.setRecord(x.space.motionIndexKey(atClosed, h.Time, id), line)
 	x.next.head.Docket.Open--
 	if rec.Due > 0 {
 		x.next.head.Docket.Due--
@@ -196,7 +196,7 @@ func (e *Ending) String() string {
 // nextDeadline looks up when the next open motion is due.
 func (x *execution) nextDeadline() error {
 	x.next.head.Docket.Next = 0
-	return x.scanDocket(atOpen, func(at aweigh.Instant, _ votes.MotionID, _ []byte) bool {
+	return x.scanMotionIndex(atOpen, func(at aweigh.Instant, _ votes.MotionID, _ []byte) bool {
 		x.next.head.Docket.Next = at
 		return false
 	})
@@ -208,7 +208,7 @@ func (x *execution) lapse() error {
 	now, d := x.block.Header.Time, &x.next.head.Docket
 	for n := 0; n < x.bounds.LapsedAtOnce && d.Next != 0 && d.Next <= now; n++ {
 		var id votes.MotionID
-		err := x.scanDocket(atOpen, func(_ aweigh.Instant, first votes.MotionID, _ []byte) bool {
+		err := x.scanMotionIndex(atOpen, func(_ aweigh.Instant, first votes.MotionID, _ []byte) bool {
 			id = first
 			return false
 		})
@@ -228,7 +228,7 @@ func (x *execution) lapse() error {
 	}
 	for n := 0; n < x.bounds.ForgottenAtOnce && d.Closed > 0; n++ {
 		old := false
-		err := x.scanDocket(atClosed, func(at aweigh.Instant, _ votes.MotionID, _ []byte) bool {
+		err := x.scanMotionIndex(atClosed, func(at aweigh.Instant, _ votes.MotionID, _ []byte) bool {
 			old = now.Sub(at) > x.bounds.KeptFor
 			return false
 		})
@@ -259,9 +259,9 @@ func (x *execution) about(mo *Motion) error {
 func (x *execution) forgetOldest() error {
 	var id votes.MotionID
 	var closed aweigh.Instant
-	var of docketed
+	var of indexedMotion
 	var bad error
-	err := x.scanDocket(atClosed, func(at aweigh.Instant, first votes.MotionID, line []byte) bool {
+	err := x.scanMotionIndex(atClosed, func(at aweigh.Instant, first votes.MotionID, line []byte) bool {
 		id, closed, bad = first, at, canon.Decode(line, &of)
 		return false
 	})
@@ -271,7 +271,7 @@ func (x *execution) forgetOldest() error {
 	if err != nil {
 		return err
 	}
-	drop := [][]byte{x.space.docket(atClosed, closed, id), x.space.motion(id)}
+	drop := [][]byte{x.space.motionIndexKey(atClosed, closed, id), x.space.motion(id)}
 	prefix := x.space.at(atVoted, id[:]...)
 	err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
 		drop = append(drop, append([]byte(nil), k...))
@@ -308,7 +308,7 @@ func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if failure := x.spend(looked(len(raw))); failure != nil { // before it is looked at
+	if failure := x.spend(lookCost(len(raw))); failure != nil { // before it is looked at
 		return failure, nil
 	}
 	rec, ok, err := x.motion(m.Motion)

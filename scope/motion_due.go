@@ -15,7 +15,7 @@ import (
 func (x *execution) carryDue() error {
 	for x.next.head.Docket.Due > 0 && x.carries > 0 {
 		var id votes.MotionID
-		err := x.scanDocket(atDue, func(_ aweigh.Instant, first votes.MotionID, _ []byte) bool {
+		err := x.scanMotionIndex(atDue, func(_ aweigh.Instant, first votes.MotionID, _ []byte) bool {
 			id = first
 			return false
 		})
@@ -74,7 +74,7 @@ func (x *execution) carry(rec *motionRecord) (waits bool, err error) {
 // begun has what carries a motion pay for its form, as a bundle does before it is ordered, and for reading it.
 func (x *execution) begun(mo *Motion, m *CheckedMutation) error {
 	x.purse = purse{reserve: x.carries}
-	failure := x.spend(m.allowed + looked(len(mo.Mutation)))
+	failure := x.spend(m.allowed + lookCost(len(mo.Mutation)))
 	x.purse.allowed = m.allowed
 	return failure
 }
@@ -103,7 +103,7 @@ func (x *execution) await(rec *motionRecord) error {
 // linePlace is where the docket has an open motion.
 func (x *execution) linePlace(rec *motionRecord) []byte {
 	if rec.Due > 0 {
-		return x.space.docket(atDue, aweigh.Instant(rec.Due), rec.Motion.ID())
+		return x.space.motionIndexKey(atDue, aweigh.Instant(rec.Due), rec.Motion.ID())
 	}
-	return x.space.docket(atOpen, rec.Motion.Deadline, rec.Motion.ID())
+	return x.space.motionIndexKey(atOpen, rec.Motion.Deadline, rec.Motion.ID())
 }

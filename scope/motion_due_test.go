@@ -35,7 +35,7 @@ func (w *assembly) costs(t fataler, id votes.MotionID) int64 {
 	if _, _, err := x.stands(mo, m); err != nil {
 		t.Fatalf("pricing a motion: %v", err)
 	}
-	return most - x.purse.reserve + m.allowed + looked(len(mo.Mutation))
+	return most - x.purse.reserve + m.allowed + lookCost(len(mo.Mutation))
 }
 
 // TestCarriedMotionsShareOnePurse draws motions that look at much, and has many of them get their approvals at

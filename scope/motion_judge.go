@@ -91,9 +91,9 @@ func (t *tally) readJudged(b []byte) (ok bool) {
 	return true
 }
 
-// weigh judges the voters of a motion that ended by their votes, if it was
+// judgeVoters judges the voters of a motion that ended by their votes, if it was
 // contested (P50).
-func (x *execution) weigh(rec *motionRecord, fate Fate) error {
+func (x *execution) judgeVoters(rec *motionRecord, fate Fate) error {
 	mo := &rec.Motion
 	if fate != Carried && fate != Rejected {
 		return nil
@@ -110,7 +110,7 @@ func (x *execution) weigh(rec *motionRecord, fate Fate) error {
 	if fate == Rejected {
 		won, needed = votes.Reject, e.Total()-needed+1
 	}
-	all, void := single(all)
+	all, void := dropEquivocators(all)
 	casts := make([]trust.Cast, len(all))
 	for i := range all {
 		w, _ := e.Of(all[i].voter)
@@ -194,9 +194,9 @@ func (x *execution) choices(id votes.MotionID) (all []choice, err error) {
 	return all, err
 }
 
-// single takes out the voters that chose both ways (P33), which are void, and orders the others'
+// dropEquivocators takes out the voters that chose both ways (P33), which are void, and orders the others'
 // ballots as they were recorded.
-func single(all []choice) (of []choice, void []aweigh.Hash) {
+func dropEquivocators(all []choice) (of []choice, void []aweigh.Hash) {
 	for i := 0; i < len(all); i++ {
 		if i+1 < len(all) && all[i+1].voter == all[i].voter {
 			void = append(void, all[i].voter)

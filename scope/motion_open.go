@@ -23,7 +23,7 @@ type Found struct {
 
 // opening is what else is known of a motion that opens.
 type opening struct {
-	line  docketed
+	line  indexedMotion
 	chose bool    // the branch of a transaction
 	basis []Found // what it found
 }
@@ -37,7 +37,7 @@ func (x *execution) propose(m *CheckedMutation, a *Approval, p *plan) (failure, 
 	if err != nil {
 		return nil, err
 	}
-	return x.openMotion(m, a, opening{docketed{Author: m.Principal()}, p.succeeded, basis})
+	return x.openMotion(m, a, opening{indexedMotion{Author: m.Principal()}, p.succeeded, basis})
 }
 
 // openMotion opens a motion for the mutation being executed (P28); failure is the
@@ -78,7 +78,7 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	d := &x.next.head.Docket
 	d.Open++
 	d.Bytes += o.line.Bytes
-	x.setRecord(x.space.docket(atOpen, mo.Deadline, m.ID), canon.Encode(o.line))
+	x.setRecord(x.space.motionIndexKey(atOpen, mo.Deadline, m.ID), canon.Encode(o.line))
 	d.Next = aweigh.Earliest(d.Next, mo.Deadline)
 	x.result.Motions = append(x.result.Motions, m.ID)
 	return nil, x.charge(x.space.chargeOfMotion(m.ID), openMotions, charge{Entries: names, Amount: 1})

@@ -48,7 +48,7 @@ func (x *execution) admitted(author aweigh.Hash) bool {
 // motionShare is how many motions are open, and the bytes of their records.
 type motionShare struct{ motions, bytes int64 }
 
-func (h motionShare) with(line *docketed) motionShare {
+func (h motionShare) with(line *indexedMotion) motionShare {
 	return motionShare{h.motions + 1, h.bytes + line.Bytes}
 }
 
@@ -56,7 +56,7 @@ func (h motionShare) above(motions, bytes int64) bool { return h.motions > motio
 
 // openLine is an open motion on keys, as the docket has it.
 type openLine struct {
-	docketed
+	indexedMotion
 	until    aweigh.Instant
 	id       votes.MotionID
 	stranger bool
@@ -68,14 +68,14 @@ type openLine struct {
 // once it has been open for strangerMotionStay. If there are too many of all authors, strangers' motions give way to
 // those of known authors, whatever their age, and then those of the author with the most, if that author has more than
 // the new one. given reports whether a motion gave way.
-func (x *execution) motionRoom(of docketed) (given bool, failure, err error) {
+func (x *execution) motionRoom(of indexedMotion) (given bool, failure, err error) {
 	d := &x.next.head.Docket
 	if failure := x.spend(d.Open / linesAUnit); failure != nil {
 		return false, failure, nil
 	}
 	var open []openLine // in the order of deadlines
 	for _, kind := range []byte{atDue, atOpen} {
-		err := x.eachLine(kind, func(until aweigh.Instant, id votes.MotionID, line docketed) bool {
+		err := x.eachLine(kind, func(until aweigh.Instant, id votes.MotionID, line indexedMotion) bool {
 			if line.Decision.IsZero() { // decisions have bounds of their own
 				open = append(open, openLine{line, until, id, !x.admitted(line.Author), kind == atDue})
 			}
@@ -86,7 +86,7 @@ func (x *execution) motionRoom(of docketed) (given bool, failure, err error) {
 		}
 	}
 	for {
-		i, failure, err := x.giveWay(open, &of)
+		i, failure, err := x.chooseDisplaced(open, &of)
 		if failure != nil || err != nil {
 			return given, failure, err
 		}
@@ -106,17 +106,17 @@ func (x *execution) motionRoom(of docketed) (given bool, failure, err error) {
 	return given, nil, nil
 }
 
-// giveWay chooses which of the open motions gives way to a new one: none, −1, if there is room.
-func (x *execution) giveWay(open []openLine, of *docketed) (i int, failure, err error) {
+// chooseDisplaced chooses which of the open motions gives way to a new one: none, −1, if there is room.
+func (x *execution) chooseDisplaced(open []openLine, of *indexedMotion) (i int, failure, err error) {
 	b, stranger := x.bounds, !x.admitted(of.Author)
 	all, strangers := motionShare{}.with(of), motionShare{}
 	by := make(map[aweigh.Hash]motionShare)
 	first := -1 // the first of a stranger
 	for i := range open {
 		l := &open[i]
-		all, by[l.Author] = all.with(&l.docketed), by[l.Author].with(&l.docketed)
+		all, by[l.Author] = all.with(&l.indexedMotion), by[l.Author].with(&l.indexedMotion)
 		if l.stranger {
-			if strangers = strangers.with(&l.docketed); first < 0 && !l.due {
+			if strangers = strangers.with(&l.indexedMotion); first < 0 && !l.due {
 				first = i
 			}
 		}

@@ -35,7 +35,7 @@ func (x *execution) spread(m *CheckedMutation, p *plan) (*plan, error) {
 			}
 			all.inner, inner = append(all.inner, *in), inner[1:]
 		case OpPut:
-			others, err := x.others(op.Key)
+			others, err := x.otherAliases(op.Key)
 			if err != nil {
 				return nil, err
 			}
@@ -49,8 +49,8 @@ func (x *execution) spread(m *CheckedMutation, p *plan) (*plan, error) {
 	return all, nil
 }
 
-// others is the aliases of the object that a key names, if it has several.
-func (x *execution) others(key []byte) ([]held, error) {
+// otherAliases is the aliases of the object that a key names, if it has several.
+func (x *execution) otherAliases(key []byte) ([]held, error) {
 	v, ok, err := x.newest(key)
 	if err != nil || !ok {
 		return nil, err

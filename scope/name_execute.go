@@ -82,7 +82,7 @@ func (x *execution) bind(n *Naming, v *KeyValue) (failure, err error) {
 			return ErrAliases, nil
 		}
 	}
-	if err := x.vacate(n.To); err != nil {
+	if err := x.deleteRedirect(n.To); err != nil {
 		return nil, err
 	}
 	if list == nil {
@@ -90,7 +90,7 @@ func (x *execution) bind(n *Naming, v *KeyValue) (failure, err error) {
 		x.names.Objects++
 	}
 	list.Held = append(list.Held, held{Key: n.To, Before: list.before(n.Key) + v.Version - 1})
-	if err := x.show(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: v.UID}, class, aweigh.Hash{}); err != nil {
+	if err := x.writeUnderAlias(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: v.UID}, class, aweigh.Hash{}); err != nil {
 		return nil, err
 	}
 	if err := x.storeAliases(v.UID, list); err != nil || n.Kind == Bind {
@@ -130,7 +130,7 @@ func (x *execution) fork(n *Naming, resp *Response) (failure, err error) {
 	if failure != nil || err != nil {
 		return failure, err
 	}
-	if err := x.vacate(n.To); err != nil {
+	if err := x.deleteRedirect(n.To); err != nil {
 		return nil, err
 	}
 	u := aweigh.NewUID(x.mutation.ID, x.changes)
@@ -139,7 +139,7 @@ func (x *execution) fork(n *Naming, resp *Response) (failure, err error) {
 		Held:   []held{{Key: n.To}},
 	}
 	x.ops = append(x.ops, kv.Set(x.space.at(atObject, u[:]...), object{Key: n.To}.record()))
-	if err := x.show(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: u}, lineage.Insert, v.Digest()); err != nil {
+	if err := x.writeUnderAlias(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: u}, lineage.Insert, v.Digest()); err != nil {
 		return nil, err
 	}
 	x.names.Objects++

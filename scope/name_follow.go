@@ -97,16 +97,16 @@ func (x *execution) follow(list *aliases, v *KeyValue) error {
 		if err := x.attach(&prev, &next); err != nil {
 			return err
 		}
-		if err := x.show(list, next, lineage.AliasFollow, prev.Digest()); err != nil {
+		if err := x.writeUnderAlias(list, next, lineage.AliasFollow, prev.Digest()); err != nil {
 			return err
 		}
 	}
 	return x.storeAliases(v.UID, list)
 }
 
-// show writes content of an object under one of its aliases and enters it into the
+// writeUnderAlias writes content of an object under one of its aliases and enters it into the
 // object's chain. The version's place is filled in.
-func (x *execution) show(list *aliases, v KeyValue, class lineage.Class, prior aweigh.Hash) (err error) {
+func (x *execution) writeUnderAlias(list *aliases, v KeyValue, class lineage.Class, prior aweigh.Hash) (err error) {
 	at := x.place()
 	v.ModRevision, v.Sub, v.Entry = at.main, at.sub, x.nextEntry()
 	if v.Version == 1 {
@@ -127,11 +127,11 @@ func (x *execution) unname(prev *KeyValue, why string) error {
 	if err := x.unattach(prev, prev.size()); err != nil {
 		return err
 	}
-	return x.bury(prev, why)
+	return x.unnameExpired(prev, why)
 }
 
-// bury is unname for a key whose lease ends with it.
-func (x *execution) bury(prev *KeyValue, why string) error {
+// unnameExpired is unname for a key whose lease ends with it.
+func (x *execution) unnameExpired(prev *KeyValue, why string) error {
 	return x.retire(prev, lineage.Delete, lineage.AliasUnbind, why)
 }
 

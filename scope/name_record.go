@@ -78,8 +78,8 @@ func (s *space) redirect(key []byte) []byte {
 	return append(appendEscaped(b, key), escape, escapeEnd)
 }
 
-// lapse is the store's key by which a redirect is found when it is over.
-func (s *space) lapse(until aweigh.Instant, key []byte) []byte {
+// redirectExpiry is the store's key by which a redirect is found when it is over.
+func (s *space) redirectExpiry(until aweigh.Instant, key []byte) []byte {
 	b := append(append(make([]byte, 0, len(s)+9+len(key)), s[:]...), atLapse)
 	return append(binary.BigEndian.AppendUint64(b, uint64(until)), key...)
 }
@@ -95,7 +95,7 @@ func (s *space) withLapse(set []kv.Op) ([]kv.Op, error) {
 	if err := canon.Decode(set[0].Value, &r); err != nil || len(k) < 3 {
 		return nil, fmt.Errorf("%w: redirect %x", ErrInvalid, k)
 	}
-	return append(set, kv.Set(s.lapse(r.Until, keyOf(k[1:])), nil)), nil
+	return append(set, kv.Set(s.redirectExpiry(r.Until, keyOf(k[1:])), nil)), nil
 }
 
 // record reads the canonical encoding under a store's key.

@@ -29,12 +29,12 @@ func (x *execution) mayRedirect(until aweigh.Instant) error {
 // redirectTo leaves a redirect under a key that names nothing.
 func (x *execution) redirectTo(key []byte, r redirect) error {
 	x.names.Redirects++
-	x.versions.Apply(kv.Set(x.space.lapse(r.Until, key), nil))
+	x.versions.Apply(kv.Set(x.space.redirectExpiry(r.Until, key), nil))
 	return x.replace(x.space.redirect(key), r)
 }
 
-// vacate deletes the redirect under a key that comes to name an object.
-func (x *execution) vacate(key []byte) error {
+// deleteRedirect deletes the redirect under a key that comes to name an object.
+func (x *execution) deleteRedirect(key []byte) error {
 	if x.names.Redirects == 0 {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (x *execution) vacate(key []byte) error {
 	if err != nil || r == nil {
 		return err
 	}
-	return x.drops(x.space.lapse(r.Until, key), key)
+	return x.drops(x.space.redirectExpiry(r.Until, key), key)
 }
 
 func (x *execution) drops(lapse, key []byte) error {

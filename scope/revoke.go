@@ -149,8 +149,8 @@ func (x *execution) applyRevocation(s *State, r *Revocation) error {
 	return nil
 }
 
-// yields is the child whose new government is on the agenda, nil if there is none.
-func (a agenda) yields() (c *Child) {
+// revokedChild is the child whose new government is on the agenda, nil if there is none.
+func (a agenda) revokedChild() (c *Child) {
 	for i := range a {
 		if a[i].Decision.Kind == Yield {
 			c = a[i].Decision.Child

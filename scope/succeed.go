@@ -53,7 +53,7 @@ func (s *State) successor() (*succession, error) {
 	}
 	evidence := attendance(s.bounds, e, t, s.head.Height)
 	due, gives, left := choose(open)
-	if c := open.yields(); c != nil {
+	if c := open.revokedChild(); c != nil {
 		return s.yield(e, c, open, ledger, evidence)
 	}
 	u, takes, without := combine(due, func(some agenda) (*succession, error) {
@@ -270,7 +270,7 @@ func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	if err := p.Check(); err != nil {
 		return r, false, err
 	}
-	failure, err := s.takes(e, &p)
+	failure, err := s.refusesPolicy(e, &p)
 	if err != nil {
 		return r, false, err
 	}

@@ -99,13 +99,13 @@ func (op *Op) price() (price func(bytes int) int64, rev int64) {
 			rev = r.Revision
 		}
 		if op.Range.KeysOnly || op.Range.CountOnly {
-			return looked, rev
+			return lookCost, rev
 		}
 		return given, rev
 	case op.Kind == OpRange, op.Kind == OpPut && op.Prev:
 		return given, rev
 	case op.Kind == OpMerge:
-		return looked, rev
+		return lookCost, rev
 	case op.Kind == OpDelete && op.Prev:
 		return func(bytes int) int64 { return deleteUnits + given(bytes) }, rev
 	case op.Kind == OpDelete:
@@ -143,9 +143,9 @@ func (x *execution) affordPut(op *Op, value []byte) (failure, err error) {
 func (x *execution) holds(c *Compare) (holds bool, failure, err error) {
 	if len(c.End) == 0 {
 		v, ok, err := x.newest(c.Key)
-		return err == nil && c.Holds(&v, ok), x.spend(looked(len(v.Key) + len(v.Value))), err
+		return err == nil && c.Holds(&v, ok), x.spend(lookCost(len(v.Key) + len(v.Value))), err
 	}
-	failure, err = x.afford(c.Key, c.End, math.MaxInt64, x.giving(looked))
+	failure, err = x.afford(c.Key, c.End, math.MaxInt64, x.giving(lookCost))
 	if failure = cmp.Or(failure, x.tooLarge()); failure != nil || err != nil {
 		return false, failure, err
 	}
@@ -261,7 +261,7 @@ func (x *execution) put(op *Op, resp *Response) error {
 			return err
 		}
 	} else {
-		if err := x.vacate(op.Key); err != nil {
+		if err := x.deleteRedirect(op.Key); err != nil {
 			return err
 		}
 		v.UID = aweigh.NewUID(x.mutation.ID, at.sub)
@@ -289,7 +289,7 @@ func (x *execution) put(op *Op, resp *Response) error {
 }
 
 func (x *execution) delete(op *Op, resp *Response) error {
-	gone, err := x.doom(op.Key, op.End)
+	gone, err := x.keysToDelete(op.Key, op.End)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 // effects are bent before they leave; it signs with its own key alone.
 type play interface {
 	// bend changes what the member is about to send.
-	bend(l *liar, out []parcel) []parcel
+	bend(l *liar, out []packet) []packet
 	// hear looks at a frame that arrives, and reports whether the member's machine
 	// may see it.
 	hear(l *liar, from *Node, f *frame) bool
@@ -33,7 +33,7 @@ type play interface {
 // plain is a play that does nothing; others replace what they need.
 type plain struct{}
 
-func (plain) bend(_ *liar, out []parcel) []parcel { return out }
+func (plain) bend(_ *liar, out []packet) []packet { return out }
 func (plain) hear(*liar, *Node, *frame) bool      { return true }
 func (plain) tick(*liar)                          {}
 
@@ -52,8 +52,8 @@ type plan struct {
 	answers map[aweigh.Hash]referral.Answer // the first to each question of visitors
 }
 
-// parcel is a frame for one node, perhaps held back for a while.
-type parcel struct {
+// packet is a frame for one node, perhaps held back for a while.
+type packet struct {
 	to    *Node
 	frame *frame
 	wait  time.Duration
@@ -63,7 +63,7 @@ type parcel struct {
 type liar struct {
 	*plan
 	n   *Node
-	out []parcel // what the machine sends in this step
+	out []packet // what the machine sends in this step
 }
 
 // tickEvery is how often a liar that lies by itself does so.
@@ -73,7 +73,7 @@ const tickEvery = 100 * time.Millisecond
 func (w *World) cast() error {
 	total := w.weights.Total()
 	budget := w.rules.Mode.FaultBudget(total)
-	lying := w.misfortune(budget)
+	lying := w.assignDiskFaults(budget)
 	free := make([]*Node, 0, len(w.Nodes))
 	named := make(map[int]bool)
 	for _, r := range w.Scenario.Cast {
@@ -162,9 +162,9 @@ func (p *plan) begin() {
 	}
 }
 
-// recast gives roles to the nodes' parts in a scope that was founded: a liar in the
+// assignRolesBelow gives roles to the nodes' parts in a scope that was founded: a liar in the
 // root scope lies here on the same plan, and a node with a role in this scope begins.
-func (w *World) recast() {
+func (w *World) assignRolesBelow() {
 	for i, r := range w.Scenario.Cast {
 		p := w.plan(i)
 		for _, o := range w.scopes[0].roles {
@@ -194,7 +194,7 @@ func (p *plan) has(name string) bool { return slices.Contains(p.names, name) }
 func (p *plan) on() bool {
 	at := p.w.Now()
 	switch {
-	case at < p.role.From || p.role.Until > 0 && at >= p.role.Until || p.w.calm(at) > 0:
+	case at < p.role.From || p.role.Until > 0 && at >= p.role.Until || p.w.untilBusy(at) > 0:
 		return false
 	case p.role.Every > 0:
 		return (at-p.role.From)%p.role.Every < p.role.Every/2

@@ -158,7 +158,7 @@ func TestDecidedMotionsMustClose(t *testing.T) {
 	s.Approval.Lost, s.Heal = scenario.Whole, &scenario.Heal{}
 	w := played(t, s, s.Stop)
 	w.heal()
-	wishes := w.wish()
+	wishes := w.startHealChecks()
 	if w.Run(time.Minute, wishes.met); !strings.Contains(wishes.why, "honest voters have decided it") {
 		t.Fatalf("without ballots: %q", wishes.why)
 	}
@@ -297,7 +297,7 @@ func TestLateBallotsSurviveRestarts(t *testing.T) {
 		if !w.Run(time.Minute, closed) || order()[0].fate != scope.Carried {
 			t.Fatalf("the motion is %s", named(order()[0].fate))
 		}
-		join := w.sever(scenario.Fault{Kind: "cut"}, []*Node{n})
+		join := w.cutLinks(scenario.Fault{Kind: "cut"}, []*Node{n})
 		last := w.polls.slips[3]
 		last.handIn(n)
 		if !w.Run(time.Second, func() bool { return len(last.taken) == 1 }) || !last.taken[0].late {

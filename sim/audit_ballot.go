@@ -160,7 +160,7 @@ func (x *watch) rule(n *Node, died bool) {
 		}
 		why := m.Vote(a, r.subject)
 		x.follower.sees(x.w, m)
-		if h := x.headers[r.subject.Block]; why == nil && h.Format != 0 && r.subject.Kind == x.w.vouch(r.epoch) {
+		if h := x.headers[r.subject.Block]; why == nil && h.Format != 0 && r.subject.Kind == x.w.voteKind(r.epoch) {
 			e := x.w.epochs[r.epoch]
 			if leader := leads(e.Leaders(), e.Seed(), r.subject.View); h.Proposer != leader {
 				why = fmt.Errorf("the block is of %s, where %s leads (P10)", h.Proposer.Short(), leader.Short())

@@ -90,7 +90,7 @@ func (w *World) startMotions() {
 		return
 	}
 	for range a.Motions {
-		at := w.moment(p.rand)
+		at := w.drawTime(p.rand)
 		q := w.question(hosts[p.rand.IntN(len(hosts))])
 		p.questions = append(p.questions, q)
 		w.at(at, q.ask)
@@ -265,7 +265,7 @@ func (s *pendingBallot) handIn(n *Node) {
 // handIn gives a ballot to the node's machine, and the machine's answer to done.
 func (n *Node) handIn(b votes.MotionBallot, own bool, done func(machine.Casting)) {
 	w := n.world
-	if n.machine == nil || n.liar != nil && n.liar.buries() {
+	if n.machine == nil || n.liar != nil && n.liar.dropsBallot() {
 		return
 	}
 	c, err := votes.CheckMotionBallot(b, w.Genesis.Hash(), w.Genesis.Hash(), w.polls.keys, w.verify)

@@ -28,8 +28,8 @@ type client struct {
 	version scope.Naming     // of an object, that it last wrote under an alias: to fork, or to roll back to
 }
 
-// deed is one request and what its client learned of it, for the history.
-type deed struct {
+// operation is one request and what its client learned of it, for the history.
+type operation struct {
 	client     int
 	kind       string // read, write, swap or name
 	key        string
@@ -67,8 +67,8 @@ func (w *World) startClients() {
 	if len(hosts) == 0 {
 		return
 	}
-	w.tenants(hosts)
-	w.visitation(hosts)
+	w.startLeaseClients(hosts)
+	w.startVisitors(hosts)
 	w.actors(hosts)
 	w.probing()
 	writes, reads := load.Writes, load.Reads
@@ -78,21 +78,21 @@ func (w *World) startClients() {
 		// Each has its share of the requests, spread over the time until Stop.
 		mine := func(all int) int { return (all + load.Clients - 1 - i) / load.Clients }
 		for range mine(writes) {
-			w.at(w.moment(w.ask), func() { c.queue(c.write) })
+			w.at(w.drawTime(w.ask), func() { c.queue(c.write) })
 		}
 		for range mine(reads) {
-			w.at(w.moment(w.ask), func() { c.queue(c.read) })
+			w.at(w.drawTime(w.ask), func() { c.queue(c.read) })
 		}
 		for range mine(load.Names) {
-			w.at(w.moment(w.naming), func() { c.queue(c.name) })
+			w.at(w.drawTime(w.naming), func() { c.queue(c.name) })
 		}
 		for range mine(load.Dear) {
-			w.at(w.moment(w.dear), func() { c.queue(c.dear) })
+			w.at(w.drawTime(w.dear), func() { c.queue(c.putOverCost) })
 		}
 		c.programming(mine(load.Programs))
 		// Now and then a client goes to another node.
 		if w.ask.IntN(2) == 0 {
-			w.at(w.moment(w.ask), func() { c.at = hosts[w.ask.IntN(len(hosts))] })
+			w.at(w.drawTime(w.ask), func() { c.at = hosts[w.ask.IntN(len(hosts))] })
 		}
 	}
 }
@@ -159,17 +159,17 @@ func (c *client) write() {
 	nonce := binary.BigEndian.AppendUint64(nil, w.ask.Uint64())
 	value := fmt.Sprintf("%0*x", w.Scenario.Load.Value, nonce)
 	put := scope.Op{Kind: scope.OpPut, Key: []byte(key), Value: []byte(value)}
-	d := &deed{client: c.id, kind: "write", key: key, value: value}
+	d := &operation{client: c.id, kind: "write", key: key, value: value}
 	t := scope.Txn{Success: []scope.Op{put}}
 	if was := c.known[key]; was != "" && w.ask.Int64N(million) < int64(w.Scenario.Load.Swap) {
 		d.kind, d.was = "swap", was
 		t.Compare = []scope.Compare{{Key: []byte(key), Target: scope.OnValue, Relation: scope.Equal, Value: []byte(was)}}
 	}
-	c.submit(c.stray(c.at.part(key)), d, w.mutation(t, nonce), 0, c.begin())
+	c.submit(c.wrongScope(c.at.part(key)), d, w.mutation(t, nonce), 0, c.begin())
 }
 
-// stray is the scope that a client asks, which now and then is not the one that decides.
-func (c *client) stray(right *Node) *Node {
+// wrongScope is the scope that a client asks, which now and then is not the one that decides.
+func (c *client) wrongScope(right *Node) *Node {
 	if all := c.w.scopes; len(all) > 1 && c.w.ask.IntN(12) == 0 {
 		if p := all[c.w.ask.IntN(len(all))].Nodes[right.Index]; p.machine != nil {
 			return p
@@ -180,7 +180,7 @@ func (c *client) stray(right *Node) *Node {
 
 // submit proposes a mutation in the scope of a node's part, and perhaps once more if
 // no answer comes. If that scope does not decide any more, the one that does is asked.
-func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()) {
+func (c *client) submit(at *Node, d *operation, m scope.Mutation, try int, end func()) {
 	w := c.w
 	if at.liar != nil { // no honest node there is of this scope
 		end()
@@ -231,7 +231,7 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 }
 
 // follow asks for a write in the scope to which its key went meanwhile.
-func (c *client) follow(at *Node, d *deed, m scope.Mutation, end func()) {
+func (c *client) follow(at *Node, d *operation, m scope.Mutation, end func()) {
 	next := at.part(d.key)
 	if !c.w.firing || next.machine == nil || next.world == at.world {
 		d.nothing = true
@@ -250,12 +250,12 @@ func handedOn(o *scope.Outcome) bool {
 // read asks for a linearizable read, and then reads the node's state.
 func (c *client) read() {
 	key := c.key()
-	d, end := &deed{client: c.id, kind: "read", key: key}, c.begin()
+	d, end := &operation{client: c.id, kind: "read", key: key}, c.begin()
 	c.look(c.at.part(key), d, end)
 }
 
 // look reads in the scope of a node's part, or in the one to which the key went.
-func (c *client) look(at *Node, d *deed, end func()) {
+func (c *client) look(at *Node, d *operation, end func()) {
 	w := at.world
 	if at.liar != nil {
 		end()
@@ -302,8 +302,8 @@ func (n *Node) get(key string) (scope.KeyValue, bool) {
 	return r.Kvs[0], true
 }
 
-// born names an object by the key and revision under which it was created.
-type born struct {
+// objectBirth names an object by the key and revision under which it was created.
+type objectBirth struct {
 	key      string
 	revision int64
 }
@@ -313,7 +313,7 @@ func (x *watch) uid(n *Node, kv scope.KeyValue) {
 	if kv.CreateRevision == 0 || n.excused() {
 		return
 	}
-	b := born{string(kv.Key), kv.CreateRevision}
+	b := objectBirth{string(kv.Key), kv.CreateRevision}
 	u, known := x.uids[b]
 	x.uids[b] = kv.UID
 	if known {

@@ -28,7 +28,7 @@ func (c *client) name() {
 	for to == key {
 		to = w.aliasName(r.IntN(aliasCount))
 	}
-	d := &deed{client: c.id, kind: "name", key: key}
+	d := &operation{client: c.id, kind: "name", key: key}
 	n := scope.Naming{Key: []byte(key)}
 	nonce := binary.BigEndian.AppendUint64(nil, r.Uint64())
 	m := w.mutation(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Value: nonce}}}, nonce)

@@ -122,6 +122,6 @@ func (n *Node) run(all []scope.Mutation, reserve int64, end func()) {
 // programming spreads the programs of a client over the time until Stop.
 func (c *client) programming(mine int) {
 	for range mine {
-		c.w.at(c.w.moment(c.w.programs), func() { c.queue(c.program) })
+		c.w.at(c.w.drawTime(c.w.programs), func() { c.queue(c.program) })
 	}
 }

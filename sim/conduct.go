@@ -24,7 +24,7 @@ type conduct struct {
 	next   aweigh.Height // to be looked at
 	blocks uint64        // of the epoch, without the one that ends it
 	view   aweigh.View   // of the last of them
-	deeds  map[aweigh.AnchorID]*deeds
+	deeds  map[aweigh.AnchorID]*conductCounts
 	seen   map[aweigh.Height]map[aweigh.AnchorID]bool // the anchors whose ballots on a block are on the chain
 	liars  []aweigh.AnchorID                          // that were proven to lie, in order
 	said   map[contrary]bool                          // over all epochs
@@ -33,8 +33,8 @@ type conduct struct {
 	retiring []aweigh.AnchorID // that asked to leave, and have a seat still
 }
 
-// deeds are those of one anchor.
-type deeds struct{ timely, late, led, idle uint64 }
+// conductCounts are those of one anchor.
+type conductCounts struct{ timely, late, led, idle uint64 }
 
 // contrary is a ballot on a motion.
 type contrary struct {
@@ -60,13 +60,13 @@ func attentionOf(b *scope.Bounds) attention {
 // begin begins an epoch.
 func (c *conduct) begin() {
 	c.blocks, c.view, c.liars = 0, 0, nil
-	c.deeds, c.seen = make(map[aweigh.AnchorID]*deeds), make(map[aweigh.Height]map[aweigh.AnchorID]bool)
+	c.deeds, c.seen = make(map[aweigh.AnchorID]*conductCounts), make(map[aweigh.Height]map[aweigh.AnchorID]bool)
 }
 
 // of are the deeds of an anchor.
-func (c *conduct) of(a aweigh.AnchorID) *deeds {
+func (c *conduct) of(a aweigh.AnchorID) *conductCounts {
 	if c.deeds[a] == nil {
-		c.deeds[a] = new(deeds)
+		c.deeds[a] = new(conductCounts)
 	}
 	return c.deeds[a]
 }

@@ -24,14 +24,14 @@ func deceived(t *testing.T, s scenario.Scenario, invariant int, at time.Duration
 
 func TestWrongStandingsAreSeen(t *testing.T) {
 	s := scenario.Scenario{Network: scenario.Network{Anchors: 4, EpochBlocks: 12, Whole: 1}, Load: scenario.Load{Writes: 80}}
-	first := func(w *World) *deeds { return w.watch.conduct.of(w.epochs[0].Roster.Anchors[0].Key.ID()) }
+	first := func(w *World) *conductCounts { return w.watch.conduct.of(w.epochs[0].Roster.Anchors[0].Key.ID()) }
 	for name, c := range map[string]struct {
 		invariant int
 		deceive   func(*World)
 	}{
 		"ballots in time": {Standings, func(w *World) { first(w).timely = 1 }},
 		"views led":       {Standings, func(w *World) { first(w).idle += 1000 }},
-		"who rests":       {Standings, func(w *World) { *first(w) = deeds{timely: first(w).timely, idle: 4} }},
+		"who rests":       {Standings, func(w *World) { *first(w) = conductCounts{timely: first(w).timely, idle: 4} }},
 		"blocks":          {Ending, func(w *World) { w.watch.conduct.blocks += 12 }},
 		"proofs of fault": {Ending, func(w *World) { w.watch.conduct.proven(w.epochs[0].Roster.Anchors[0].Key.ID()) }},
 	} {

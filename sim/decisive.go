@@ -58,7 +58,7 @@ func (x *decisive) hold(from, to *Node, f *frame) time.Duration {
 		return x.by
 	case "proposal": // the leader's own vote
 		if p, ok := f.open().(machine.Proposal); ok {
-			x.decides(from, to, p.Header.Epoch, quorum.Subject{Kind: x.w.vouch(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()})
+			x.decides(from, to, p.Header.Epoch, quorum.Subject{Kind: x.w.voteKind(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()})
 		}
 	case "offer", "announcement", "blocks":
 		return max(0, x.held[to].Sub(x.w.now))

@@ -125,8 +125,8 @@ func (x *watch) waiting() (since aweigh.Instant, waits bool) {
 	return since, waits
 }
 
-// harassed reports whether a node lies now, or a fault is in effect.
-func (w *World) harassed() bool {
+// faultsActive reports whether a node lies now, or a fault is in effect.
+func (w *World) faultsActive() bool {
 	for _, p := range w.roles {
 		if p.on() {
 			return true

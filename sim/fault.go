@@ -66,7 +66,7 @@ func (w *World) begin(f scenario.Fault, lasts time.Duration) (end func()) {
 	nodes := w.struck(f)
 	switch f.Kind {
 	case "partition", "cut", "eclipse":
-		return w.sever(f, nodes)
+		return w.cutLinks(f, nodes)
 	case "clog":
 		return w.clogged(nodes)
 	case "swizzle":
@@ -91,7 +91,7 @@ func (w *World) begin(f scenario.Fault, lasts time.Duration) (end func()) {
 // are named, at most a third of all, drawn; of lag as many as the others can do without.
 func (w *World) struck(f scenario.Fault) (nodes []*Node) {
 	if len(f.Nodes) == 0 && f.Kind == "lag" {
-		return w.spare()
+		return w.dispensableNodes()
 	}
 	if len(f.Nodes) == 0 && f.Kind == "decisive" {
 		return w.Nodes
@@ -109,8 +109,8 @@ func (w *World) struck(f scenario.Fault) (nodes []*Node) {
 	return nodes
 }
 
-// sever cuts links in both directions, or in one.
-func (w *World) sever(f scenario.Fault, nodes []*Node) (end func()) {
+// cutLinks cuts links in both directions, or in one.
+func (w *World) cutLinks(f scenario.Fault, nodes []*Node) (end func()) {
 	var cut [][2]*Node
 	side := make(map[int]int) // of each node by number, counted from 1
 	for i, g := range f.Groups {

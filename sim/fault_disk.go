@@ -9,9 +9,9 @@ import (
 	"github.com/aweigh/aweigh/store"
 )
 
-// misfortune gives each fault of a lying disk that names no node one that the fault budget has room for, if there is
-// one, and returns the weight of all nodes with such disks.
-func (w *World) misfortune(budget uint64) (weight uint64) {
+// assignDiskFaults gives each fault of a lying disk that names no node one that the fault budget has room for, if there
+// is one, and returns the weight of all nodes with such disks.
+func (w *World) assignDiskFaults(budget uint64) (weight uint64) {
 	timed := w.Scenario.Faults.Timed
 	strike := func(n *Node) {
 		if !n.faulty {

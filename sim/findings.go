@@ -17,12 +17,12 @@ type findings struct {
 	attacks map[string]uint64
 	refusal map[string]uint64
 	proven  map[int]bool
-	uids    map[born]aweigh.UID
+	uids    map[objectBirth]aweigh.UID
 	lives   map[aweigh.UID]aweigh.ScopeID // the scope in which an object is, once the lineages are read; zero: not any more
 
 	written map[string]int64 // puts of each key in final blocks of all scopes
 
-	deeds    []*deed
+	deeds    []*operation
 	reads    int
 	finality []time.Duration
 }
@@ -30,7 +30,7 @@ type findings struct {
 func (f *findings) open(s scenario.Scenario) {
 	*f = findings{
 		goals: make(map[string]uint64), attacks: make(map[string]uint64), refusal: make(map[string]uint64),
-		proven: make(map[int]bool), written: make(map[string]int64), lives: make(map[aweigh.UID]aweigh.ScopeID), uids: make(map[born]aweigh.UID), expected: make(map[string]bool),
+		proven: make(map[int]bool), written: make(map[string]int64), lives: make(map[aweigh.UID]aweigh.ScopeID), uids: make(map[objectBirth]aweigh.UID), expected: make(map[string]bool),
 	}
 	for _, i := range scenario.Invariants {
 		f.verdicts = append(f.verdicts, Verdict{Invariant: i.Name})

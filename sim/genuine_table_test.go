@@ -31,11 +31,11 @@ type exhaustive struct {
 // enoughOf is how many forgeries of a row are sent.
 const enoughOf = 3
 
-func (x *exhaustive) bend(l *liar, out []parcel) []parcel {
+func (x *exhaustive) bend(l *liar, out []packet) []packet {
 	k := x.ready(l)
 	for _, p := range out {
 		content, kind := p.frame.open(), machine.FrameKind(p.frame.raw)
-		m := forge.Open(content, l.vouch())
+		m := forge.Open(content, l.voteKind())
 		x.unknown = append(x.unknown, m.Unknown...)
 		k.Harvest(m)
 		for i := range m.Sites {
@@ -46,7 +46,7 @@ func (x *exhaustive) bend(l *liar, out []parcel) []parcel {
 				}
 				row := fmt.Sprintf("%s %s (%s): %s", of, place, m.Sites[i].Class, op.Name)
 				x.done[row] += 0 // it was there to be forged
-				lie := forge.Open(content, l.vouch())
+				lie := forge.Open(content, l.voteKind())
 				if x.done[row] == enoughOf || !k.Forge(lie, lie.Sites[i], op) {
 					continue
 				}
@@ -65,7 +65,7 @@ func (x *exhaustive) bend(l *liar, out []parcel) []parcel {
 
 func (x *exhaustive) hear(l *liar, from *Node, f *frame) bool {
 	if c := f.open(); c != nil && !f.forged {
-		x.ready(l).Harvest(forge.Open(c, l.vouch()))
+		x.ready(l).Harvest(forge.Open(c, l.voteKind()))
 	}
 	return true
 }

@@ -15,13 +15,13 @@ import (
 
 // history has the clients' requests and answers.
 type history struct {
-	told      []told
+	told      []acknowledged
 	outcomes  map[aweigh.Hash]scope.Receipt // of the clients' mutations, as they stood when their block was first final
-	undecided []*deed                       // writes that may still be applied
+	undecided []*operation                  // writes that may still be applied
 }
 
-// told is an acknowledged mutation and its outcome, which must stand.
-type told struct {
+// acknowledged is an acknowledged mutation and its outcome, which must stand.
+type acknowledged struct {
 	at       *Node
 	mutation aweigh.Hash
 	outcome  scope.Outcome
@@ -30,7 +30,7 @@ type told struct {
 }
 
 // asked notes a request, of which nothing is known until it is answered.
-func (x *watch) asked(d *deed) {
+func (x *watch) asked(d *operation) {
 	if d.unknown = true; !slices.Contains(x.deeds, d) {
 		d.begin = x.w.Now()
 		x.deeds = append(x.deeds, d)
@@ -41,12 +41,12 @@ func (x *watch) asked(d *deed) {
 }
 
 // forget takes a request back that was refused before anything could come of it.
-func (x *watch) forget(d *deed) {
-	x.deeds = slices.DeleteFunc(x.deeds, func(o *deed) bool { return o == d })
+func (x *watch) forget(d *operation) {
+	x.deeds = slices.DeleteFunc(x.deeds, func(o *operation) bool { return o == d })
 }
 
 // answered notes the outcome of a write.
-func (x *watch) answered(at *Node, d *deed, r machine.Reply) {
+func (x *watch) answered(at *Node, d *operation, r machine.Reply) {
 	w := x.w
 	d.end, d.unknown = w.Now(), false
 	d.failed = d.kind == "swap" && !r.Outcome.Succeeded
@@ -58,13 +58,13 @@ func (x *watch) answered(at *Node, d *deed, r machine.Reply) {
 	if d.learn != nil {
 		d.learn(*r.Outcome)
 	}
-	x.told = append(x.told, told{at, r.Mutation, *r.Outcome, r.Height, d.until})
+	x.told = append(x.told, acknowledged{at, r.Mutation, *r.Outcome, r.Height, d.until})
 	x.finality = append(x.finality, d.end-d.begin)
 	w.log(at, "done", "client %d: %s %s at height %d, revision %d", d.client, d.kind, d.key, r.Height, r.Outcome.Revision)
 }
 
 // readDone notes what a read found.
-func (x *watch) readDone(at *Node, d *deed) {
+func (x *watch) readDone(at *Node, d *operation) {
 	x.reads++
 	d.end, d.unknown = x.w.Now(), false
 	x.w.log(at, "done", "client %d: read %s", d.client, d.key)
@@ -77,7 +77,7 @@ var register = porcupine.Model{
 		byKey := make(map[string][]porcupine.Operation)
 		var keys []string
 		for _, op := range ops {
-			k := op.Input.(*deed).key
+			k := op.Input.(*operation).key
 			if byKey[k] == nil {
 				keys = append(keys, k)
 			}
@@ -92,7 +92,7 @@ var register = porcupine.Model{
 	},
 	Init: func() any { return "" },
 	Step: func(state, input, _ any) (bool, any) {
-		d, now := input.(*deed), state.(string)
+		d, now := input.(*operation), state.(string)
 		switch {
 		case d.kind == "write":
 			return true, d.value
@@ -112,7 +112,7 @@ func (x *watch) settle(n *Node, height aweigh.Height) {
 	if head := state.Head(); head.Height == height {
 		x.digests[height] = head.Digest
 	}
-	x.undecided = slices.DeleteFunc(x.undecided, func(d *deed) bool {
+	x.undecided = slices.DeleteFunc(x.undecided, func(d *operation) bool {
 		r, ok, err := state.Outcome(d.mutation)
 		must.OK(err, "reading an outcome")
 		over := d.until < state.Head().Time
@@ -173,10 +173,10 @@ func (x *watch) linearizable() {
 		return
 	}
 	for _, of := range register.Partition(ops) {
-		key, why := of[0].Input.(*deed).key, zones(of)
+		key, why := of[0].Input.(*operation).key, zones(of)
 		x.w.governing(key).holds(Linearizable, nil, why == "", "requests for %s fit no order in time: %s", key, why)
 	}
-	ops = slices.DeleteFunc(ops, func(o porcupine.Operation) bool { return o.Input.(*deed).probe }) // the search is for few at once
+	ops = slices.DeleteFunc(ops, func(o porcupine.Operation) bool { return o.Input.(*operation).probe }) // the search is for few at once
 	if len(ops) == 0 {
 		return
 	}

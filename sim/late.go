@@ -56,9 +56,9 @@ func (n *Node) restartAndRead() {
 	}
 }
 
-// spare is honest nodes, drawn, without which the others can make blocks final: as many as there can
+// dispensableNodes is honest nodes, drawn, without which the others can make blocks final: as many as there can
 // be.
-func (w *World) spare() (nodes []*Node) {
+func (w *World) dispensableNodes() (nodes []*Node) {
 	rule, total := w.rules.Finalize, w.weights.Total()
 	left := total
 	for _, i := range w.chance.Perm(len(w.Nodes)) {

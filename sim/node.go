@@ -378,7 +378,7 @@ func (n *Node) Gossip(raw []byte) {
 
 func (n *Node) say(to *Node, f *frame) {
 	if n.liar != nil {
-		n.liar.out = append(n.liar.out, parcel{to: to, frame: f})
+		n.liar.out = append(n.liar.out, packet{to: to, frame: f})
 		return
 	}
 	n.world.send(n, to, f, 0)

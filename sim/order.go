@@ -25,7 +25,7 @@ func Order(all []Asked) (why string) {
 	ops := make([]porcupine.Operation, len(all))
 	for i := range all {
 		a := &all[i]
-		d := &deed{client: a.Client, kind: a.Kind, key: a.Key, value: a.Value, was: a.Was, got: a.Got, failed: a.Failed}
+		d := &operation{client: a.Client, kind: a.Kind, key: a.Key, value: a.Value, was: a.Was, got: a.Got, failed: a.Failed}
 		ops[i] = porcupine.Operation{ClientId: a.Client, Input: d, Call: int64(a.Begin), Return: int64(a.End)}
 		if a.Undetermined {
 			ops[i].Return = math.MaxInt64
@@ -33,10 +33,10 @@ func Order(all []Asked) (why string) {
 	}
 	for _, of := range register.Partition(ops) {
 		if why := zones(of); why != "" {
-			return "requests for " + of[0].Input.(*deed).key + ": " + why
+			return "requests for " + of[0].Input.(*operation).key + ": " + why
 		}
 		if porcupine.CheckOperationsTimeout(register, of, orderWithin) == porcupine.Illegal {
-			return "requests for " + of[0].Input.(*deed).key + " fit no order in time"
+			return "requests for " + of[0].Input.(*operation).key + " fit no order in time"
 		}
 	}
 	return ""

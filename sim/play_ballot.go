@@ -44,8 +44,8 @@ func (*withholdBallots) hear(l *liar, from *Node, f *frame) bool {
 	return true
 }
 
-// buries reports whether a ballot that is handed in here disappears.
-func (l *liar) buries() bool {
+// dropsBallot reports whether a ballot that is handed in here disappears.
+func (l *liar) dropsBallot() bool {
 	if !l.on() || !l.has("bury") {
 		return false
 	}
@@ -155,7 +155,7 @@ func (x *counterfeit) tick(l *liar) {
 	}
 }
 
-func (x *counterfeit) bend(l *liar, out []parcel) []parcel {
+func (x *counterfeit) bend(l *liar, out []packet) []packet {
 	bad := make(map[*frame]*frame)
 	for i := range out {
 		c, ok := out[i].frame.open().(machine.Proposal)
@@ -214,7 +214,7 @@ func (x *repeatVotes) hear(l *liar, _ *Node, f *frame) bool {
 	return true
 }
 
-func (*repeatVotes) bend(l *liar, out []parcel) []parcel {
+func (*repeatVotes) bend(l *liar, out []packet) []packet {
 	for i, x := range out {
 		c, ok := x.frame.open().(machine.ReconcileMsg)
 		if !ok || len(c.Message) == 0 || !l.may() {

@@ -58,7 +58,7 @@ func (x *forging) hear(l *liar, from *Node, f *frame) bool {
 	if c == nil || f.forged || len(k.Keys) == 0 || l.rand.IntN(8) > 0 {
 		return true
 	}
-	k.Harvest(forge.Open(c, l.vouch()))
+	k.Harvest(forge.Open(c, l.voteKind()))
 	all := append(x.heard[kind], f)
 	x.heard[kind] = all[max(0, len(all)-mostHeard):]
 	if l.may() && l.rand.IntN(4) == 0 { // ahead of the genuine one
@@ -67,7 +67,7 @@ func (x *forging) hear(l *liar, from *Node, f *frame) bool {
 	return true
 }
 
-func (x *forging) bend(l *liar, out []parcel) []parcel {
+func (x *forging) bend(l *liar, out []packet) []packet {
 	k := x.ready(l)
 	if len(k.Keys) == 0 {
 		return out
@@ -145,7 +145,7 @@ func (x *forging) spoil(l *liar, f *frame) *frame {
 	if c == nil {
 		return nil
 	}
-	m := forge.Open(c, l.vouch())
+	m := forge.Open(c, l.voteKind())
 	p, leads := c.(machine.Proposal)
 	if leads = leads && p.Header.Proposer == l.n.anchorID(); leads {
 		switch l.rand.IntN(5) {
@@ -173,7 +173,7 @@ func (x *forging) spoil(l *liar, f *frame) *frame {
 		if s.Class != forge.Header {
 			p.Header.Evidence = p.Evidence.Hash()
 		}
-		p.Signature = l.sign(quorum.Subject{Kind: l.vouch(), View: p.Header.View, Block: p.Header.Hash()}).Signature
+		p.Signature = l.sign(quorum.Subject{Kind: l.voteKind(), View: p.Header.View, Block: p.Header.Hash()}).Signature
 		c = p
 	}
 	l.told("forge", "%s: %s: %s", machine.FrameKind(f.raw), s.Path, op.Name)
@@ -186,7 +186,7 @@ func (x *forging) block(l *liar, p machine.Proposal) *frame {
 	if len(all) == 0 {
 		return nil
 	}
-	m := forge.Open(all[l.rand.IntN(len(all))].open(), l.vouch())
+	m := forge.Open(all[l.rand.IntN(len(all))].open(), l.voteKind())
 	if _, _, ok := x.kit.Any(m); !ok {
 		return nil
 	}
@@ -254,7 +254,7 @@ func (x *forging) certify(l *liar) {
 	if b := l.w.watch.proposals[place{d.Epoch, s.View}]; !b.IsZero() && l.rand.IntN(2) == 0 {
 		s.Kind, s.Block = []quorum.Kind{quorum.Notarize, quorum.Finalize}[l.rand.IntN(2)], b
 	}
-	m := forge.Open(machine.Offer{Domain: d, View: v + 1, Height: l.n.Height + aweigh.Height(l.rand.IntN(3)), Certificates: []quorum.Certificate{{Subject: s}}}, l.vouch())
+	m := forge.Open(machine.Offer{Domain: d, View: v + 1, Height: l.n.Height + aweigh.Height(l.rand.IntN(3)), Certificates: []quorum.Certificate{{Subject: s}}}, l.voteKind())
 	ops := forge.OperatorsOf(forge.Certificate)
 	for _, site := range m.Sites {
 		if op := ops[l.rand.IntN(len(ops))]; site.Class == forge.Certificate && k.Forge(m, site, op) {
@@ -327,5 +327,5 @@ func (x *forging) admission(l *liar) scope.Decision {
 	return d
 }
 
-// vouch is how anchors vote for a proposal of the epoch that the member is in.
-func (l *liar) vouch() quorum.Kind { return l.w.vouch(l.domain().Epoch) }
+// voteKind is how anchors vote for a proposal of the epoch that the member is in.
+func (l *liar) voteKind() quorum.Kind { return l.w.voteKind(l.domain().Epoch) }

@@ -120,7 +120,7 @@ type stale struct {
 	pledges []machine.Answer // that it could give in earlier epochs, the first of each
 }
 
-func (x *stale) bend(l *liar, out []parcel) []parcel {
+func (x *stale) bend(l *liar, out []packet) []packet {
 	for i := range out {
 		switch c := out[i].frame.open().(type) {
 		case machine.Answer:

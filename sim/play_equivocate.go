@@ -16,19 +16,19 @@ import (
 // and keeps to the story once there are two blocks, see tale.
 type equivocate struct{ plain }
 
-func (e *equivocate) bend(l *liar, out []parcel) []parcel {
+func (e *equivocate) bend(l *liar, out []packet) []packet {
 	if l.tells() {
-		return l.tale(e, out)
+		return l.equivocateAsLeader(e, out)
 	}
 	if !l.may() {
 		return out
 	}
 	other := make(map[*frame]*frame) // the frame that the victims get in its place
-	return slices.DeleteFunc(out, func(x parcel) bool { return e.instead(l, x, other) })
+	return slices.DeleteFunc(out, func(x packet) bool { return e.instead(l, x, other) })
 }
 
 // instead sends a victim the contradiction to a frame, and reports whether it did.
-func (e *equivocate) instead(l *liar, x parcel, other map[*frame]*frame) bool {
+func (e *equivocate) instead(l *liar, x packet, other map[*frame]*frame) bool {
 	v, lie := e.lie(l, x.frame, other)
 	if lie == nil || !l.victim(x.to, v) {
 		return false
@@ -94,7 +94,7 @@ func (e *equivocate) contradiction(l *liar, s quorum.Subject) quorum.Subject {
 func (l *liar) propose(p machine.Proposal) machine.Proposal {
 	p.Header.Proposer = l.n.anchorID()
 	l.w.watch.proposed(p.Header)
-	p.Signature = l.sign(quorum.Subject{Kind: l.w.vouch(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()}).Signature
+	p.Signature = l.sign(quorum.Subject{Kind: l.w.voteKind(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()}).Signature
 	return p
 }
 
@@ -112,13 +112,13 @@ func (e *equivocate) hear(l *liar, _ *Node, f *frame) bool {
 // honest, so that each half sees a coalition that agrees with it.
 type fork struct{ plain }
 
-func (*fork) bend(l *liar, out []parcel) []parcel {
+func (*fork) bend(l *liar, out []packet) []packet {
 	for _, x := range out {
 		if v, ok := viewOf(x.frame); ok && l.sameSide(x.to) && !l.friend(x.to) {
 			l.told("fork", "%s hears of view %d from %s alone: %s", x.to, v, l.n, describe(x.frame))
 		}
 	}
-	return slices.DeleteFunc(out, func(x parcel) bool { return !l.sameSide(x.to) })
+	return slices.DeleteFunc(out, func(x packet) bool { return !l.sameSide(x.to) })
 }
 
 func (*fork) hear(l *liar, from *Node, _ *frame) bool { return l.sameSide(from) }
@@ -126,7 +126,7 @@ func (*fork) hear(l *liar, from *Node, _ *frame) bool { return l.sameSide(from) 
 // twins change no frame: they only run twice. A lie is a signature of the second face.
 type twins struct{ plain }
 
-func (*twins) bend(l *liar, out []parcel) []parcel {
+func (*twins) bend(l *liar, out []packet) []packet {
 	for _, x := range out {
 		if _, ok := viewOf(x.frame); ok && l.n.Face == 1 {
 			l.told("twins", "%s hears it from the second face: %s", x.to, describe(x.frame))
@@ -161,7 +161,7 @@ func (r *rival) hear(_ *liar, _ *Node, f *frame) bool {
 	return true
 }
 
-func (r *rival) bend(l *liar, out []parcel) []parcel {
+func (r *rival) bend(l *liar, out []packet) []packet {
 	var mine *frame
 	for i := range out {
 		p, ok := out[i].frame.open().(machine.Proposal)

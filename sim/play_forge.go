@@ -13,7 +13,7 @@ import (
 // garbage proposes invalid blocks, and sends unreadable frames.
 type garbage struct{ plain }
 
-func (g *garbage) bend(l *liar, out []parcel) []parcel {
+func (g *garbage) bend(l *liar, out []packet) []packet {
 	if !l.may() {
 		return out
 	}
@@ -122,7 +122,7 @@ func (r *replay) tick(l *liar) {
 // slander signs in the names of others, and makes up proofs and certificates.
 type slander struct{ plain }
 
-func (s *slander) bend(l *liar, out []parcel) []parcel {
+func (s *slander) bend(l *liar, out []packet) []packet {
 	if !l.may() {
 		return out
 	}
@@ -161,7 +161,7 @@ func (s *slander) forged(l *liar) votes.Ballot {
 	v := l.view()
 	b := votes.Ballot{
 		Format: scope.Format, Domain: l.domain(), Anchor: victim.anchorID(),
-		Subject: quorum.Subject{Kind: l.w.vouch(l.domain().Epoch), View: v, Block: l.w.watch.proposals[place{l.domain().Epoch, v}]},
+		Subject: quorum.Subject{Kind: l.w.voteKind(l.domain().Epoch), View: v, Block: l.w.watch.proposals[place{l.domain().Epoch, v}]},
 	}
 	if b.Subject.Block.IsZero() {
 		b.Subject = quorum.Subject{Kind: quorum.Nullify, View: v}

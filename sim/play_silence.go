@@ -25,7 +25,7 @@ func viewOf(f *frame) (v aweigh.View, ok bool) {
 // withhold keeps ballots and proposals from its victims.
 type withhold struct{ plain }
 
-func (*withhold) bend(l *liar, out []parcel) []parcel {
+func (*withhold) bend(l *liar, out []packet) []packet {
 	for i, x := range out {
 		if o, ok := x.frame.open().(machine.Offer); ok && l.victim(x.to, o.View) {
 			o.Votes = slices.DeleteFunc(slices.Clone(o.Votes), func(v machine.OfferedVote) bool {
@@ -34,7 +34,7 @@ func (*withhold) bend(l *liar, out []parcel) []parcel {
 			out[i].frame = &frame{raw: machine.Frame(o)}
 		}
 	}
-	return slices.DeleteFunc(out, func(x parcel) bool {
+	return slices.DeleteFunc(out, func(x packet) bool {
 		v, ok := viewOf(x.frame)
 		if !ok || !l.victim(x.to, v) || !l.may() {
 			return false
@@ -47,8 +47,8 @@ func (*withhold) bend(l *liar, out []parcel) []parcel {
 // mute sends nothing to nodes outside of the coalition.
 type mute struct{ plain }
 
-func (*mute) bend(l *liar, out []parcel) []parcel {
-	return slices.DeleteFunc(out, func(x parcel) bool {
+func (*mute) bend(l *liar, out []packet) []packet {
+	return slices.DeleteFunc(out, func(x packet) bool {
 		if l.friend(x.to) {
 			return false
 		}
@@ -61,7 +61,7 @@ func (*mute) bend(l *liar, out []parcel) []parcel {
 // that the others give a view.
 type delayed struct{ plain }
 
-func (*delayed) bend(l *liar, out []parcel) []parcel {
+func (*delayed) bend(l *liar, out []packet) []packet {
 	if !l.may() {
 		return out
 	}
@@ -83,7 +83,7 @@ func (*censor) hear(l *liar, from *Node, f *frame) bool {
 	switch c := f.open().(type) {
 	case machine.RawBundle:
 		b, err := scope.CheckBundle(c, l.w.Genesis.Policy.Limits, l.w.verify)
-		if err != nil || !l.hates(b.Author()) {
+		if err != nil || !l.isVictim(b.Author()) {
 			return true
 		}
 		l.told("censor", "a bundle of %d mutations", len(b.Mutations()))
@@ -98,8 +98,8 @@ func (*censor) hear(l *liar, from *Node, f *frame) bool {
 	return true
 }
 
-// hates reports whether an author's node is a victim.
-func (l *liar) hates(author votes.PublicKey) bool {
+// isVictim reports whether an author's node is a victim.
+func (l *liar) isVictim(author votes.PublicKey) bool {
 	for _, n := range l.w.Nodes {
 		if n.author.Public().ID() == author.ID() {
 			return l.victim(n, 0)

@@ -13,16 +13,16 @@ import (
 // and so plays to fork the chain.
 func (p *plan) tells() bool { return p.role.Weight == "over" }
 
-// tale lies about the views alone in which a member proposes: the victims get the
+// equivocateAsLeader lies about the views alone in which a member proposes: the victims get the
 // second block, every vote on it, and nothing that shows the first; a view that fails
 // is nullified before all.
-func (l *liar) tale(e *equivocate, out []parcel) []parcel {
+func (l *liar) equivocateAsLeader(e *equivocate, out []packet) []packet {
 	may := l.may()
 	other := make(map[*frame]*frame) // what the victims get in its place
 	for i := range out {
 		out[i].frame = l.discreet(out[i])
 	}
-	return slices.DeleteFunc(out, func(x parcel) bool {
+	return slices.DeleteFunc(out, func(x packet) bool {
 		switch c := x.frame.open().(type) {
 		case machine.Proposal:
 			_, two := l.twoFor[c.Header.View]
@@ -45,7 +45,7 @@ func (p *plan) first(n *Node, s quorum.Subject) bool {
 }
 
 // discreet is an offer without what its receiver must not learn. Other frames are as they were.
-func (l *liar) discreet(x parcel) *frame {
+func (l *liar) discreet(x packet) *frame {
 	o, ok := x.frame.open().(machine.Offer)
 	if !ok {
 		return x.frame

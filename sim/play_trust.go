@@ -208,12 +208,12 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch, height aweigh.Height) (*scope.Bl
 // it follows, leads, and leaves decisions to the others.
 type shirk struct{ plain }
 
-func (*shirk) bend(l *liar, out []parcel) []parcel {
+func (*shirk) bend(l *liar, out []packet) []packet {
 	own := l.n.anchorID()
 	mine := func(c quorum.Certificate) bool {
 		return c.Subject.Kind == quorum.Finalize && slices.ContainsFunc(c.Signatures, func(s quorum.Signature) bool { return s.Anchor == own })
 	}
-	return slices.DeleteFunc(out, func(x parcel) bool {
+	return slices.DeleteFunc(out, func(x packet) bool {
 		hides := false
 		switch c := x.frame.open().(type) {
 		case votes.Ballot:

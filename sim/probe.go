@@ -20,7 +20,7 @@ const probeAtRandom = 4
 // probing schedules the probes at random times.
 func (w *World) probing() {
 	for range w.Scenario.Load.Probes / probeAtRandom {
-		w.at(w.moment(w.probes.rand), func() {
+		w.at(w.drawTime(w.probes.rand), func() {
 			c := w.scopes[w.probes.rand.IntN(len(w.scopes))]
 			c.Nodes[w.probes.rand.IntN(len(c.Nodes))].probe()
 		})
@@ -68,7 +68,7 @@ func (n *Node) probe() {
 func (n *Node) readNow() {
 	w := n.world
 	key := w.keyName(w.probes.rand.IntN(w.Scenario.Load.Keys))
-	d := &deed{client: -10 - n.Index, kind: "read", key: key, probe: true}
+	d := &operation{client: -10 - n.Index, kind: "read", key: key, probe: true}
 	mine := n.part(key) == n
 	if mine {
 		w.watch.asked(d)

@@ -75,7 +75,7 @@ func (x *standing) yields(w *World, n *Node, e *scope.Epoch) bool {
 	}
 	w.holds(Obeyed, n, same, "epoch %d is governed by others than an order says", e.Number)
 	w.watch.reach("order obeyed")
-	if w.firing && (w.harassed() || w.scopes[0].harassed()) {
+	if w.firing && (w.faultsActive() || w.scopes[0].faultsActive()) {
 		w.watch.reach("order obeyed under fire")
 	}
 	return true

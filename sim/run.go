@@ -114,9 +114,9 @@ func (w *World) core() (core []*Node, lacks quorum.Kind) {
 	return core, 0
 }
 
-// wish asks honest nodes for a write each, if they have the weight for every
+// startHealChecks asks honest nodes for a write each, if they have the weight for every
 // rule; nil if they have not.
-func (w *World) wish() *healChecks {
+func (w *World) startHealChecks() *healChecks {
 	core, lacks := w.core()
 	if lacks != 0 {
 		return nil
@@ -170,13 +170,13 @@ func (x *healChecks) met() bool {
 	return x.why == ""
 }
 
-// allWishes are those in all scopes.
-type allWishes []*healChecks
+// allHealChecks are those in all scopes.
+type allHealChecks []*healChecks
 
-// wishAll asks honest nodes for writes in all scopes in which they have the weight,
+// startAllHealChecks asks honest nodes for writes in all scopes in which they have the weight,
 // nil if they have not in the root scope.
-func (w *World) wishAll() (all allWishes) {
-	root := w.wish()
+func (w *World) startAllHealChecks() (all allHealChecks) {
+	root := w.startHealChecks()
 	if root == nil {
 		return nil
 	}
@@ -185,14 +185,14 @@ func (w *World) wishAll() (all allWishes) {
 		if c.watch.lost {
 			continue
 		}
-		if x := c.wish(); x != nil {
+		if x := c.startHealChecks(); x != nil {
 			all = append(all, x)
 		}
 	}
 	return all
 }
 
-func (a allWishes) met() bool {
+func (a allHealChecks) met() bool {
 	for _, x := range a {
 		if !x.met() {
 			return false
@@ -201,7 +201,7 @@ func (a allWishes) met() bool {
 	return true
 }
 
-func (a allWishes) why() string {
+func (a allHealChecks) why() string {
 	for _, x := range a {
 		if x.why != "" {
 			return x.why

@@ -72,7 +72,7 @@ func (w *World) below(n *Node, d scope.Delegation) *World {
 		c.add(p)
 	}
 	w.scopes = append(w.scopes, c)
-	c.recast()
+	c.assignRolesBelow()
 	c.watch.open(c)
 	w.log(n, "founded", "%q at height %d", d.Prefix, d.Height)
 	c.reached()
@@ -95,7 +95,7 @@ func (w *World) reached() {
 	if w.watch.lost {
 		w.watch.reach("hostile scope")
 	}
-	if w.firing && w.scopes[0].harassed() {
+	if w.firing && w.scopes[0].faultsActive() {
 		w.watch.reach("scope founded under fire")
 	}
 }

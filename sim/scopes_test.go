@@ -180,7 +180,7 @@ func TestHandoverCanBreak(t *testing.T) {
 		}, breaks: Identity},
 		"another object has the key": {after: func(w, c *World) {
 			kv, _ := c.Nodes[0].get("/b/k1")
-			w.findings.uids[born{"/b/k1", kv.CreateRevision}] = aweigh.UID{1}
+			w.findings.uids[objectBirth{"/b/k1", kv.CreateRevision}] = aweigh.UID{1}
 		}, breaks: Identity},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,8 +207,8 @@ func TestHandoverCanBreak(t *testing.T) {
 }
 
 // acknowledgedWrite is a request that was answered.
-func acknowledgedWrite(w *World) *deed {
-	i := slices.IndexFunc(w.findings.deeds, func(d *deed) bool { return d.kind == "write" && !d.unknown })
+func acknowledgedWrite(w *World) *operation {
+	i := slices.IndexFunc(w.findings.deeds, func(d *operation) bool { return d.kind == "write" && !d.unknown })
 	return w.findings.deeds[i]
 }
 

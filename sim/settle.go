@@ -88,7 +88,7 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 	if err = w.settle(pass); err != nil || w.watch.over() {
 		return h, err
 	}
-	began, wishes := w.Now(), w.wishAll()
+	began, wishes := w.Now(), w.startAllHealChecks()
 	if wishes == nil {
 		return h, nil
 	}

@@ -22,11 +22,11 @@ type leaseClient struct {
 	made uint64 // requests so far
 }
 
-// tenants starts those of the scenario, at the nodes in turn.
-func (w *World) tenants(hosts []*Node) {
+// startLeaseClients starts those of the scenario, at the nodes in turn.
+func (w *World) startLeaseClients(hosts []*Node) {
 	for i := range w.Scenario.Load.Leases {
 		t := &leaseClient{w: w, id: int64(i + 1), ttl: scope.MinLeaseTTL + w.ask.Int64N(3), at: hosts[i%len(hosts)]}
-		w.at(w.moment(w.ask), t.grant)
+		w.at(w.drawTime(w.ask), t.grant)
 	}
 }
 

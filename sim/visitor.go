@@ -40,8 +40,8 @@ const (
 	visitsAtOnce = 2
 )
 
-// visitation makes visitors ask as the scenario sets, until Stop.
-func (w *World) visitation(hosts []*Node) {
+// startVisitors makes visitors ask as the scenario sets, until Stop.
+func (w *World) startVisitors(hosts []*Node) {
 	load := w.Scenario.Load
 	if load.Visits == 0 {
 		return
@@ -64,7 +64,7 @@ func (w *World) visitation(hosts []*Node) {
 	}
 	for i := range load.Visits {
 		v := all[i%len(all)]
-		w.at(w.moment(v.rand), v.visit)
+		w.at(w.drawTime(v.rand), v.visit)
 	}
 }
 
@@ -201,7 +201,7 @@ func (v *visitor) give() aweigh.Instant { return v.w.now.Add(v.w.Scenario.Load.G
 
 // read asks for a linearizable read.
 func (v *visitor) read(key string) {
-	d := &deed{client: -1 - v.id, kind: "read", key: key}
+	d := &operation{client: -1 - v.id, kind: "read", key: key}
 	v.w.watch.asked(d)
 	errand{visitor: v, key: key, until: v.give(), ask: looking(key, true), done: func(f *referral.Scope, a referral.Answer, _ bool) {
 		if a.Failure != "" { // the revision was compacted, so the key is unknown
@@ -254,7 +254,7 @@ func (v *visitor) resolve(alias string) {
 func (v *visitor) write(key string) {
 	w := v.w
 	nonce := binary.BigEndian.AppendUint64(nil, v.rand.Uint64())
-	d := &deed{client: -1 - v.id, kind: "write", key: key, value: fmt.Sprintf("%0*x", w.Scenario.Load.Value, nonce)}
+	d := &operation{client: -1 - v.id, kind: "write", key: key, value: fmt.Sprintf("%0*x", w.Scenario.Load.Value, nonce)}
 	m := w.mutation(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Value: []byte(d.value)}}}, nonce)
 	said := func(a *referral.Answer) (r machine.Receipt, ok bool) {
 		all, err := referral.DecodeReceipts(a.Body, aweigh.ScopeID{})

@@ -204,7 +204,7 @@ func (x *watch) said(n *Node, f *frame) {
 		}
 	case "proposal":
 		if p, ok := f.open().(machine.Proposal); ok {
-			s := quorum.Subject{Kind: w.vouch(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()}
+			s := quorum.Subject{Kind: w.voteKind(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()}
 			at := place{p.Header.Epoch, s.View}
 			if b, ok := x.proposals[at]; ok && b != s.Block {
 				x.reach("two proposals")
@@ -373,7 +373,7 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 		}
 		x.first = nil
 		x.reach("epoch change")
-		if w.firing && w.harassed() {
+		if w.firing && w.faultsActive() {
 			x.reach("epoch change under fire")
 		}
 		w.at(0, w.probeLagging)
@@ -421,7 +421,7 @@ func (x *watch) heard(from, to *Node, f *frame) {
 		x.verdicts[Acceptance].Checks++
 	}
 	if !x.within && !to.excused() {
-		x.evidence.add(f, x.w.vouch)
+		x.evidence.add(f, x.w.voteKind)
 	}
 	if x.w.events%512 == 0 && !to.excused() {
 		x.bounded(to)

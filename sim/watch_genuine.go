@@ -163,7 +163,7 @@ func (x *watch) recorded(n *Node) {
 
 func (w *World) proposed(p machine.Proposal) error {
 	h := p.Header
-	return w.made.vote(h.Domain(), quorum.Subject{Kind: w.vouch(h.Epoch), View: h.View, Block: h.Hash()},
+	return w.made.vote(h.Domain(), quorum.Subject{Kind: w.voteKind(h.Epoch), View: h.View, Block: h.Hash()},
 		quorum.Signature{Anchor: h.Proposer, Bytes: p.Signature})
 }
 

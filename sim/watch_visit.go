@@ -10,8 +10,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// forsaken reports whether more lie than may, in a scope or in one above it.
-func (w *World) forsaken() bool {
+// overBudget reports whether more lie than may, in a scope or in one above it.
+func (w *World) overBudget() bool {
 	for c := w; ; c = c.find(c.Genesis.Descent.Parent) {
 		if c.watch.lost {
 			return true
@@ -24,7 +24,7 @@ func (w *World) forsaken() bool {
 
 // referral holds what refers a visitor to another scope to one that was founded there.
 func (w *World) referral(v *visitor, f *referral.Scope, d scope.Delegation) {
-	if from := w.find(f.ID()); from == nil || from.forsaken() {
+	if from := w.find(f.ID()); from == nil || from.overBudget() {
 		return
 	}
 	w.watch.reach("referral")
@@ -36,7 +36,7 @@ func (w *World) referral(v *visitor, f *referral.Scope, d scope.Delegation) {
 // proven holds an epoch that is proven to a visitor to the one in which the scope was.
 func (w *World) proven(v *visitor, f *referral.Scope, e *scope.Epoch) {
 	c := w.find(f.ID())
-	if c == nil || c.forsaken() {
+	if c == nil || c.overBudget() {
 		return
 	}
 	w.watch.reach("epoch proven to a visitor")
@@ -80,7 +80,7 @@ func (w *World) aged(v *visitor, f *referral.Scope, a *referral.Answer, what str
 // answer, or at a later one. A key that the answer calls absent never existed until then.
 func (w *World) truth(v *visitor, f *referral.Scope, key string, kv scope.KeyValue, revision int64) {
 	c := w.find(f.ID())
-	if c == nil || c.forsaken() {
+	if c == nil || c.overBudget() {
 		return
 	}
 	at := max(revision, kv.ModRevision)

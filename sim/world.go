@@ -244,8 +244,8 @@ func (w *World) enter(e *scope.Epoch) {
 	w.weights, w.rules = e.Roster.Weights, e.Policy.Rules
 }
 
-// vouch is how anchors vote for a proposal of an epoch: a scope that is revoked may change its mode.
-func (w *World) vouch(in aweigh.Epoch) quorum.Kind {
+// voteKind is how anchors vote for a proposal of an epoch: a scope that is revoked may change its mode.
+func (w *World) voteKind(in aweigh.Epoch) quorum.Kind {
 	if int(in) < len(w.epochs) {
 		return w.epochs[in].Policy.Rules.Mode.Vouch()
 	}

@@ -189,7 +189,7 @@ func TestCrashAtEveryBoundary(t *testing.T) {
 		}
 		w.Run(w.Scenario.Stop, nil)
 		w.heal()
-		if x := w.wish(); x == nil || !w.Run(time.Minute, x.met) {
+		if x := w.startHealChecks(); x == nil || !w.Run(time.Minute, x.met) {
 			t.Fatalf("seed %d: no progress after the crashes: %v", seed, w.watch.broken)
 		}
 		if w.audit(); len(w.watch.broken) > 0 {
@@ -209,8 +209,8 @@ func TestCrashAtEveryBoundary(t *testing.T) {
 func TestNoQuorumNoCommit(t *testing.T) {
 	for seed := uint64(1); seed <= testshort.Cases[uint64](4, 10, 20); seed++ {
 		w := newWorld(t, scenario.Scenario{Seed: seed, Network: scenario.Network{Anchors: 4}})
-		reconnect := w.sever(scenario.Fault{Kind: "cut"}, w.Nodes[2:3])
-		w.sever(scenario.Fault{Kind: "cut"}, w.Nodes[3:4])
+		reconnect := w.cutLinks(scenario.Fault{Kind: "cut"}, w.Nodes[2:3])
+		w.cutLinks(scenario.Fault{Kind: "cut"}, w.Nodes[3:4])
 		var a, b machine.Reply
 		again := w.Nodes[0].submit("/a", &a)
 		if w.Run(30*time.Second, func() bool { return w.Nodes[0].Height > 0 || w.Nodes[1].Height > 0 }) {

@@ -41,7 +41,7 @@ func zones(ops []porcupine.Operation) (why string) {
 		return z
 	}
 	for i := range ops {
-		d := ops[i].Input.(*deed)
+		d := ops[i].Input.(*operation)
 		if d.kind == "read" {
 			at(d.got, &ops[i])
 		} else if !d.failed {

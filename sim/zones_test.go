@@ -21,7 +21,7 @@ func TestZonesAgreeWithPorcupine(t *testing.T) {
 		seen[[3]bool{swaps, fits, why != ""}]++
 		if fits && why != "" || !swaps && !fits && why == "" {
 			for _, op := range ops {
-				t.Logf("%d–%d %+v", op.Call, op.Return, *op.Input.(*deed))
+				t.Logf("%d–%d %+v", op.Call, op.Return, *op.Input.(*operation))
 			}
 			t.Fatalf("porcupine finds an order: %v; zones: %q", fits, why)
 		}
@@ -41,7 +41,7 @@ func draw(r *rand.Rand) (ops []porcupine.Operation, swaps bool) {
 		kinds = append(kinds, "swap")
 	}
 	for i := range 2 + r.IntN(7) {
-		d := &deed{client: i, kind: kinds[r.IntN(len(kinds))]}
+		d := &operation{client: i, kind: kinds[r.IntN(len(kinds))]}
 		switch {
 		case d.kind == "read":
 			d.got = now
@@ -64,10 +64,10 @@ func draw(r *rand.Rand) (ops []porcupine.Operation, swaps bool) {
 
 func TestZonesNameWhatDoesNotFit(t *testing.T) {
 	write := func(v string, call, back int64) porcupine.Operation {
-		return porcupine.Operation{Input: &deed{kind: "write", value: v}, Call: call, Return: back}
+		return porcupine.Operation{Input: &operation{kind: "write", value: v}, Call: call, Return: back}
 	}
 	read := func(v string, call, back int64) porcupine.Operation {
-		return porcupine.Operation{Input: &deed{kind: "read", got: v}, Call: call, Return: back}
+		return porcupine.Operation{Input: &operation{kind: "read", got: v}, Call: call, Return: back}
 	}
 	for _, x := range []struct {
 		ops  []porcupine.Operation

@@ -5,10 +5,10 @@ import "slices"
 // steps is into how many parts the way from old weights to new ones is divided.
 const steps = 1 << 20
 
-// way is the straight line from the weights of one epoch to those that scores
+// weightPath is the straight line from the weights of one epoch to those that scores
 // and caps give for the next. Removed anchors are gone at its start already, and
 // new ones stand there with 0.
-type way struct {
+type weightPath struct {
 	claims   []claim // groups; raw is not used
 	from, to []uint64
 	caps     caps // which the end keeps
@@ -20,7 +20,7 @@ type way struct {
 // that keeps them, whatever the sum. Caps are linear and the end keeps them, so
 // there is such a point, and from it on all do. Where none of the old anchors
 // is left, there is nothing to walk from, and the end is taken.
-func (y way) walk(budget uint64) []uint64 {
+func (y weightPath) walk(budget uint64) []uint64 {
 	if slices.Max(y.from) == 0 || change(y.from, y.to) <= budget {
 		return y.to
 	}
@@ -45,7 +45,7 @@ func (y way) walk(budget uint64) []uint64 {
 }
 
 // firstWithin is the first step whose exact weights keep within the caps.
-func (y way) firstWithin() uint64 {
+func (y weightPath) firstWithin() uint64 {
 	exact := make([]uint64, len(y.from))
 	within := func(step uint64) bool {
 		for i := range exact {
@@ -69,7 +69,7 @@ func (y way) firstWithin() uint64 {
 
 // firstWhole is a step beyond one that whole numbers cannot keep, which they can,
 // and its weights: where weights are a few units only, that may be the end.
-func (y way) firstWhole(low uint64) (uint64, []uint64) {
+func (y weightPath) firstWhole(low uint64) (uint64, []uint64) {
 	high, best := uint64(steps), y.to
 	for high-low > 1 {
 		mid := low + (high-low)/2
@@ -85,7 +85,7 @@ func (y way) firstWhole(low uint64) (uint64, []uint64) {
 // at is the weights after a step, in whole numbers of at least 1, rounded toward
 // the start and then cut to the caps, which rounding can break by a little. It
 // is false where whole numbers cannot keep them.
-func (y way) at(step uint64) ([]uint64, bool) {
+func (y weightPath) at(step uint64) ([]uint64, bool) {
 	if step == steps {
 		return y.to, true
 	}

@@ -47,7 +47,7 @@ func (c caps) hold(claims []claim, weights []uint64) bool {
 // G(W) keep within the caps of their own sum. Apart from rounding, G is concave
 // with G(0) = 0, so that W is found by halving; rounding costs no more than a
 // few units of weight, and can never break a cap.
-func (t *tank) fill(c caps) ([]uint64, bool) {
+func (t *fillLevels) fill(c caps) ([]uint64, bool) {
 	weights := make([]uint64, len(t.claims))
 	if t.pour(c, t.total, weights) >= t.total {
 		return weights, true
@@ -67,8 +67,8 @@ func (t *tank) fill(c caps) ([]uint64, bool) {
 	return weights, low > 0 && slices.Min(weights) > 0
 }
 
-// tank is claims made ready for pouring.
-type tank struct {
+// fillLevels is claims made ready for pouring.
+type fillLevels struct {
 	claims   []claim
 	groups   [][]uint64 // claims of each group, ascending
 	levels   []uint64   // lid of each group
@@ -76,8 +76,8 @@ type tank struct {
 	lightest uint64
 }
 
-func newTank(claims []claim) *tank {
-	t := &tank{claims: claims, lightest: claims[0].raw}
+func newTank(claims []claim) *fillLevels {
+	t := &fillLevels{claims: claims, lightest: claims[0].raw}
 	for _, c := range claims {
 		t.total += c.raw
 		t.lightest = min(t.lightest, c.raw)
@@ -96,7 +96,7 @@ func newTank(claims []claim) *tank {
 }
 
 // pour sets the weights that a total would allow, and returns their sum.
-func (t *tank) pour(c caps, total uint64, weights []uint64) uint64 {
+func (t *fillLevels) pour(c caps, total uint64, weights []uint64) uint64 {
 	lid := c.share.of(total)
 	room := c.sponsored.of(total)
 	for g, claims := range t.groups {
@@ -129,7 +129,7 @@ func level(claims []uint64, room uint64) uint64 {
 // roomy reports whether shares and groups can hold 21/20 of the whole, so that
 // there is room for the cap of sponsors. At 20/20 all caps would have to be met
 // at once, which whole numbers seldom can.
-func (c caps) roomy(t *tank) bool {
+func (c caps) roomy(t *fillLevels) bool {
 	share, group := uint64(c.share.Num)*uint64(c.sponsored.Den), uint64(c.sponsored.Num)*uint64(c.share.Den)
 	single := uint64(len(t.claims))
 	var sum uint64

@@ -57,9 +57,9 @@ func (r *Attendance) judges() bool { return r.With > 0 || r.Against > 0 || r.Sil
 // counts, and no motion judged the anchor.
 func (r *Attendance) Empty() bool { return r.Blocks == 0 && !r.judges() }
 
-// Claim is the weight of an anchor before any cap: that of its score, less what its
+// claim is the weight of an anchor before any cap: that of its score, less what its
 // blame takes. It is at least 1.
-func (p Params) Claim(s Standing) uint64 {
+func (p Params) claim(s Standing) uint64 {
 	w := p.Weight(s.Score)
 	return w - w*uint64(s.Blame)/(uint64(p.Blame)*uint64(MaxScore))
 }

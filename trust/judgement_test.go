@@ -97,7 +97,7 @@ func TestJudgementWeighsLessThanAttendance(t *testing.T) {
 			if s, _ = attended(p, s, r); s.Score != alone.Score {
 				t.Fatalf("score %d, and %d without ballots", s.Score, alone.Score)
 			}
-			if c, most := p.Claim(s), p.Weight(s.Score); c > most || 16*(most-c) > most || c == 0 {
+			if c, most := p.claim(s), p.Weight(s.Score); c > most || 16*(most-c) > most || c == 0 {
 				t.Fatalf("%d of %d claimed with blame %d", c, most, s.Blame)
 			}
 		}
@@ -145,13 +145,13 @@ func TestSplitGainsNothing(t *testing.T) {
 	p := DefaultParams()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := Standing{Score: MaxScore}, Standing{Score: MaxScore}
-		idle := p.Claim(a) + p.Claim(b)
+		idle := p.claim(a) + p.claim(b)
 		for range 200 {
 			motions := rapid.Uint32Range(0, 8).Draw(t, "motions")
 			hits := rapid.Uint32Range(0, motions).Draw(t, "hits")
 			a.Blame, _ = p.judgement(a.Blame, &Attendance{With: hits, Against: motions - hits})
 			b.Blame, _ = p.judgement(b.Blame, &Attendance{With: motions - hits, Against: hits})
-			if p.Claim(a)+p.Claim(b) > idle {
+			if p.claim(a)+p.claim(b) > idle {
 				t.Fatalf("%+v and %+v claim more than %d", a, b, idle)
 			}
 		}

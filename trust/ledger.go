@@ -22,7 +22,7 @@ type Standing struct {
 	Anchor aweigh.AnchorID
 	Score  Score
 	Barred bool
-	Blame  Score // of its ballots on motions, 0 to MaxScore; see Params.Claim
+	Blame  Score // of its ballots on motions, 0 to MaxScore; see Params.claim
 
 	Seated  bool            // in the roster of the next epoch, be it on probation
 	Since   aweigh.Epoch    // of its last admission; 0 for founders

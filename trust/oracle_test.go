@@ -130,7 +130,7 @@ func exactLevel(claims []claim, g int, room *big.Rat) *big.Rat {
 }
 
 // exactWalk is the point of the way, from 0 to 1, that churn and caps lead to.
-func exactWalk(y way, budget uint64) *big.Rat {
+func exactWalk(y weightPath, budget uint64) *big.Rat {
 	need := new(big.Rat) // first point that keeps all caps
 	demand := func(c Ratio, part, whole [2]uint64) {
 		spare := func(end int) *big.Rat { return sub(mul(c.rat(), rat(whole[end])), rat(part[end])) }

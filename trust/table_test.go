@@ -240,7 +240,7 @@ func TestFillScales(t *testing.T) {
 
 // aWay draws a table and the weights that another time of the same roster gave,
 // at times with anchors gone or new.
-func aWay(r *rand.Rand, p Params) (y way, budget uint64) {
+func aWay(r *rand.Rand, p Params) (y weightPath, budget uint64) {
 	y.claims = aTable(r, p)
 	y.caps, y.to = capsOf(p, y.claims)
 	earlier := slices.Clone(y.claims)
@@ -314,7 +314,7 @@ func TestWalkGoesAsFarAsItMay(t *testing.T) {
 // TestCoarseWeightsGoAsNearAsTheyCan: where weights are a few units, the first
 // point within the caps may have no whole numbers near it that are.
 func TestCoarseWeightsGoAsNearAsTheyCan(t *testing.T) {
-	y := way{caps: caps{Ratio{Num: 1, Den: 5}, Ratio{Num: 85, Den: 100}}}
+	y := weightPath{caps: caps{Ratio{Num: 1, Den: 5}, Ratio{Num: 85, Den: 100}}}
 	for i := range 20 {
 		from, to, group := uint64(13), uint64(67), 0
 		switch i {

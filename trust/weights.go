@@ -33,7 +33,7 @@ func (l Ledger) Next(p Params, epoch aweigh.Epoch, before quorum.Weights) (quoru
 // before it, and a Share for each anchor of the roster, in the order of anchors.
 // Those on probation have a Share, but are absent from the weights.
 //
-// Each anchor in the roster and past probation has its Params.Claim. Then the caps:
+// Each anchor in the roster and past probation has its Params.claim. Then the caps:
 // no anchor holds more than Params.ShareOf of the total, and those that one sponsor
 // brought in no more than Params.Sponsored together, without the sponsor's own
 // weight. Then the sum of changes against before is limited to Params.Churn of its
@@ -59,14 +59,14 @@ func (l Ledger) NextExplained(p Params, epoch aweigh.Epoch, before quorum.Weight
 		anchors []aweigh.AnchorID
 		groups  = make(map[aweigh.AnchorID]int)
 		total   uint64
-		way     way
+		way     weightPath
 	)
 	for s := range l.Seated() {
 		if s.Weighs > epoch {
 			shares = append(shares, Share{Anchor: s.Anchor, Why: fmt.Sprintf("on probation until epoch %d", s.Weighs)})
 			continue
 		}
-		c := claim{p.Claim(s), -1}
+		c := claim{p.claim(s), -1}
 		if !s.Sponsor.IsZero() {
 			g, ok := groups[s.Sponsor]
 			if !ok {
@@ -109,14 +109,14 @@ func (l Ledger) NextExplained(p Params, epoch aweigh.Epoch, before quorum.Weight
 
 // whyClaim is how an anchor comes by its claim.
 func (p Params) whyClaim(s Standing) string {
-	if less := p.Weight(s.Score) - p.Claim(s); less > 0 {
+	if less := p.Weight(s.Score) - p.claim(s); less > 0 {
 		return fmt.Sprintf("score %d, less %d for blame %d", s.Score, less, s.Blame)
 	}
 	return fmt.Sprintf("score %d", s.Score)
 }
 
 // why reports which rules stand between a claim and a weight.
-func (y way) why(p Params, i int, weight uint64) string {
+func (y weightPath) why(p Params, i int, weight uint64) string {
 	var b strings.Builder
 	c := y.claims[i]
 	if lid := y.caps.share; y.to[i] < c.raw {

@@ -72,13 +72,13 @@ type MotionBallot struct {
 	Signature   []byte      // over SigningBytes
 
 	// Comment travels beside the signed content: valid UTF-8 of at most MaxComment
-	// bytes whose CommentOf is CommentHash, or empty where it was left out.
+	// bytes whose commentOf is CommentHash, or empty where it was left out.
 	Comment string
 }
 
-// CommentOf is the hash of a comment that a ballot signs: its SHA-256, or zero
+// commentOf is the hash of a comment that a ballot signs: its SHA-256, or zero
 // for none. Short comments can be guessed from it.
-func CommentOf(comment string) aweigh.Hash {
+func commentOf(comment string) aweigh.Hash {
 	if comment == "" {
 		return aweigh.Hash{}
 	}
@@ -124,7 +124,7 @@ func (b *MotionBallot) valid() error {
 		return fmt.Errorf("%w: a comment of %d bytes, at most %d are taken", ErrMalformed, len(b.Comment), MaxComment)
 	case !utf8.ValidString(b.Comment):
 		return fmt.Errorf("%w: a comment that is not UTF-8", ErrMalformed)
-	case CommentOf(b.Comment) != b.CommentHash:
+	case commentOf(b.Comment) != b.CommentHash:
 		return fmt.Errorf("%w: a comment that was not signed", ErrMalformed)
 	}
 	return nil

@@ -25,22 +25,22 @@ type BundleLimits struct {
 // DefaultBundleLimits are a full ballot box of ballots of ordinary size.
 var DefaultBundleLimits = BundleLimits{Ballots: 1_000_000, Bytes: 1 << 30}
 
-// BundleError states where a bundle is bad. It wraps ErrMalformed,
+// bundleError states where a bundle is bad. It wraps ErrMalformed,
 // ErrBundleLimit or the error of the underlying reader; io.ErrUnexpectedEOF too
 // where the bundle ends within a ballot.
-type BundleError struct {
+type bundleError struct {
 	Ballot int   // the first bad ballot, from 0: so many are good
 	Offset int64 // where it begins, in bytes
 	Err    error
 }
 
 // Error implements error.
-func (e *BundleError) Error() string {
+func (e *bundleError) Error() string {
 	return fmt.Sprintf("ballot %d of the bundle, at byte %d: %v", e.Ballot+1, e.Offset, e.Err)
 }
 
 // Unwrap is the reason.
-func (e *BundleError) Unwrap() error { return e.Err }
+func (e *bundleError) Unwrap() error { return e.Err }
 
 // ErrBundleLimit is wrapped if a bundle is longer than the limits allow.
 var ErrBundleLimit = errors.New("votes: bundle over the limit")
@@ -70,7 +70,7 @@ func NewMotionBallotReader(r io.Reader, limits BundleLimits) *MotionBallotReader
 }
 
 // Next is the next ballot, or io.EOF after the last. Any other error is a
-// *BundleError, and comes again when called again.
+// *bundleError, and comes again when called again.
 func (r *MotionBallotReader) Next() (MotionBallot, error) {
 	if r.failed != nil {
 		return MotionBallot{}, r.failed
@@ -82,7 +82,7 @@ func (r *MotionBallotReader) Next() (MotionBallot, error) {
 		return MotionBallot{}, io.EOF
 	}
 	if err != nil {
-		r.failed = &BundleError{Ballot: r.ballots, Offset: r.offset, Err: err}
+		r.failed = &bundleError{Ballot: r.ballots, Offset: r.offset, Err: err}
 		return MotionBallot{}, r.failed
 	}
 	r.buf = r.buf[n:]

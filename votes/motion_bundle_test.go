@@ -89,7 +89,7 @@ func TestBundlesSkipNothing(t *testing.T) {
 			}
 			r := NewMotionBallotReader(source, BundleLimits{})
 			got, err := readAll(r)
-			var where *BundleError
+			var where *bundleError
 			if !errors.As(err, &where) || !errors.Is(err, c.want) || got != i || where.Ballot != i || where.Offset != int64(offset) {
 				t.Fatalf("%s at ballot %d, byte %d: %d ballots read, %v", c.name, i, offset, got, err)
 			}
@@ -145,7 +145,7 @@ func FuzzMotionBallotReader(f *testing.F) {
 				return
 			}
 			if err != nil {
-				var where *BundleError
+				var where *bundleError
 				if !errors.As(err, &where) || where.Offset != int64(len(back)) || !bytes.HasPrefix(data, back) {
 					t.Fatalf("%v after %x of %x", err, back, data)
 				}

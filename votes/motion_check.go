@@ -46,7 +46,7 @@ func signMotionBallot(s Signer, b MotionBallot) (MotionBallot, error) {
 	if err != nil {
 		return MotionBallot{}, err
 	}
-	b.Voter, b.CommentHash, b.Algorithm = key.ID(), CommentOf(b.Comment), algorithm
+	b.Voter, b.CommentHash, b.Algorithm = key.ID(), commentOf(b.Comment), algorithm
 	message := b.SigningBytes()
 	if b.Signature, err = s.SignMessage(message); err != nil {
 		return MotionBallot{}, fmt.Errorf("votes: sign %s: %w", b, err)

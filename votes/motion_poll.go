@@ -13,16 +13,16 @@ type Poll struct {
 	motion  MotionID
 	e       Electorate
 	rule    quorum.Rule
-	heard   []said // before the close
-	later   []said // after it
+	heard   []bothBallots // before the close
+	later   []bothBallots // after it
 	verdict Verdict
 	final   MotionTally // when closed
 }
 
-// NewPoll opens a motion. One that the electorate could not carry even if all
+// newPoll opens a motion. One that the electorate could not carry even if all
 // approved is rejected at once.
-func NewPoll(motion MotionID, e Electorate, rule quorum.Rule) *Poll {
-	p := &Poll{motion: motion, e: e, rule: rule, heard: make([]said, len(e.voters)), later: make([]said, len(e.voters))}
+func newPoll(motion MotionID, e Electorate, rule quorum.Rule) *Poll {
+	p := &Poll{motion: motion, e: e, rule: rule, heard: make([]bothBallots, len(e.voters)), later: make([]bothBallots, len(e.voters))}
 	p.Close(p.Tally().Verdict)
 	return p
 }
@@ -95,8 +95,8 @@ func (p *Poll) Tally() MotionTally {
 	return p.e.count(p.rule, p.heard)
 }
 
-// LateBallots are those recorded after the close, by voter.
-func (p *Poll) LateBallots() (late []MotionBallot) {
+// lateBallots are those recorded after the close, by voter.
+func (p *Poll) lateBallots() (late []MotionBallot) {
 	for _, s := range p.later {
 		for _, b := range []*MotionBallot{s.approve, s.reject} {
 			if b != nil {
@@ -107,9 +107,9 @@ func (p *Poll) LateBallots() (late []MotionBallot) {
 	return late
 }
 
-// Equivocations returns the proofs against all voters that voted both ways, at any time: before the close it cost them
+// equivocations returns the proofs against all voters that voted both ways, at any time: before the close it cost them
 // their weight, and it is a fault after the close as well (P36).
-func (p *Poll) Equivocations() (all []MotionEquivocation) {
+func (p *Poll) equivocations() (all []MotionEquivocation) {
 	for i := range p.heard {
 		both := p.heard[i]
 		if both.approve == nil {

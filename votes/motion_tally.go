@@ -60,7 +60,7 @@ func (t MotionTally) String() string {
 // Ballots of keys that are not in the electorate count nothing. All ballots must be on one motion; the caller must
 // ensure that.
 func CountMotion(e Electorate, rule quorum.Rule, ballots []CheckedMotionBallot) MotionTally {
-	heard := make([]said, len(e.voters))
+	heard := make([]bothBallots, len(e.voters))
 	for _, c := range ballots {
 		at, ok := e.seat(c.b.Voter)
 		if !ok {
@@ -74,10 +74,10 @@ func CountMotion(e Electorate, rule quorum.Rule, ballots []CheckedMotionBallot) 
 	return e.count(rule, heard)
 }
 
-// said holds the ballots of one voter, nil for none.
-type said struct{ approve, reject *MotionBallot }
+// bothBallots holds the ballots of one voter, nil for none.
+type bothBallots struct{ approve, reject *MotionBallot }
 
-func (s *said) on(c Choice) **MotionBallot {
+func (s *bothBallots) on(c Choice) **MotionBallot {
 	if c == Approve {
 		return &s.approve
 	}
@@ -89,7 +89,7 @@ func less(a, b *MotionBallot) bool {
 }
 
 // count adds up the voters' votes, in their order.
-func (e *Electorate) count(rule quorum.Rule, heard []said) MotionTally {
+func (e *Electorate) count(rule quorum.Rule, heard []bothBallots) MotionTally {
 	t := MotionTally{Total: e.total, Threshold: rule.Threshold(e.total), Least: rule.MinAnchors}
 	var approve, reject, void part
 	for i := range e.voters {

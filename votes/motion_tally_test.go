@@ -151,7 +151,7 @@ func TestP31HonestVotersDecideInAnyOrder(t *testing.T) {
 				}
 				want := CountMotion(e, rule, set).Verdict
 				permutations(set, func(order []CheckedMotionBallot) {
-					p := NewPoll(fill(7), e, rule)
+					p := newPoll(fill(7), e, rule)
 					for _, b := range append(slices.Clone(order), order...) {
 						p.Record(b)
 					}
@@ -205,13 +205,13 @@ func TestP33EquivocationLeavesBothSides(t *testing.T) {
 	if !reflect.DeepEqual(got.Equivocations, []MotionEquivocation{want}) {
 		t.Errorf("the proof is %v", got.Equivocations)
 	}
-	p := NewPoll(fill(7), e, quorum.Rule{Num: 1, Den: 2})
+	p := newPoll(fill(7), e, quorum.Rule{Num: 1, Den: 2})
 	var said []Recorded
 	for _, b := range set {
 		said = append(said, p.Record(b))
 	}
-	if !slices.Equal(said, []Recorded{Counted, Counted, Equivocated}) || p.Verdict() != Open || !reflect.DeepEqual(p.Equivocations(), []MotionEquivocation{want}) {
-		t.Errorf("%v, %s, %v", said, p.Tally(), p.Equivocations())
+	if !slices.Equal(said, []Recorded{Counted, Counted, Equivocated}) || p.Verdict() != Open || !reflect.DeepEqual(p.equivocations(), []MotionEquivocation{want}) {
+		t.Errorf("%v, %s, %v", said, p.Tally(), p.equivocations())
 	}
 	if r := p.Record(unsigned(1, Approve)); r != Repeated {
 		t.Errorf("a third ballot: %s", r)
@@ -232,7 +232,7 @@ func TestP34LateBallotsChangeNothing(t *testing.T) {
 	} {
 		smallSets(func(set []CheckedMotionBallot, _ [3]int) {
 			permutations(set, func(late []CheckedMotionBallot) {
-				p := NewPoll(fill(7), e, quorum.Rule{Num: 1, Den: 2})
+				p := newPoll(fill(7), e, quorum.Rule{Num: 1, Den: 2})
 				close.do(p)
 				before := p.Tally()
 				if before.Verdict != close.want {
@@ -249,23 +249,23 @@ func TestP34LateBallotsChangeNothing(t *testing.T) {
 					}
 				}
 				p.Close(Expired)
-				if !reflect.DeepEqual(p.Tally(), before) || p.Verdict() != close.want || len(p.LateBallots()) != recorded {
+				if !reflect.DeepEqual(p.Tally(), before) || p.Verdict() != close.want || len(p.lateBallots()) != recorded {
 					t.Fatalf("%s, then %v: %s, it was %s", close.name, late, p.Tally(), before)
 				}
 			})
 		})
 	}
-	p := NewPoll(fill(7), e, quorum.Rule{Num: 1, Den: 2})
+	p := newPoll(fill(7), e, quorum.Rule{Num: 1, Den: 2})
 	p.Record(unsigned(1, Approve))
 	p.Record(unsigned(2, Approve))
-	if r := p.Record(unsigned(1, Reject)); r != Late || len(p.Equivocations()) != 1 || p.Tally().Approve != 2 {
-		t.Errorf("a contradiction after the close: %s, %v", r, p.Equivocations())
+	if r := p.Record(unsigned(1, Reject)); r != Late || len(p.equivocations()) != 1 || p.Tally().Approve != 2 {
+		t.Errorf("a contradiction after the close: %s, %v", r, p.equivocations())
 	}
 }
 
 func TestStrangersCountNothing(t *testing.T) {
 	e := electorate(t, []uint64{1, 1, 1})
-	p := NewPoll(fill(7), e, most)
+	p := newPoll(fill(7), e, most)
 	other := unsigned(1, Approve)
 	other.b.Motion = fill(8)
 	if a, b := p.Record(unsigned(9, Approve)), p.Record(other); a != NoVoter || b != NoVoter || p.Tally().Approve != 0 {
@@ -358,7 +358,7 @@ func TestMotionsDoNotDependOnThePath(t *testing.T) {
 		if len(want.Equivocations) > 0 {
 			return
 		}
-		p := NewPoll(fill(7), e, rule)
+		p := newPoll(fill(7), e, rule)
 		for _, b := range merged {
 			p.Record(b)
 		}

@@ -120,11 +120,11 @@ func TestMotionBallotsAreRefusedByConsequence(t *testing.T) {
 		{"a stranger", func(b *MotionBallot) { b.Voter = fill(9) }, ErrStranger},
 		{"another voter", func(b *MotionBallot) { b.Voter = other.Public().ID() }, ErrForged},
 		{"another comment", func(b *MotionBallot) { b.Comment = "no" }, ErrMalformed},
-		{"another comment, and its hash", func(b *MotionBallot) { b.Comment, b.CommentHash = "no", CommentOf("no") }, ErrForged},
-		{"a comment that is no text", func(b *MotionBallot) { b.Comment = "\xff"; b.CommentHash = CommentOf(b.Comment) }, ErrMalformed},
+		{"another comment, and its hash", func(b *MotionBallot) { b.Comment, b.CommentHash = "no", commentOf("no") }, ErrForged},
+		{"a comment that is no text", func(b *MotionBallot) { b.Comment = "\xff"; b.CommentHash = commentOf(b.Comment) }, ErrMalformed},
 		{"a comment too long", func(b *MotionBallot) {
 			b.Comment = strings.Repeat("x", MaxComment+1)
-			b.CommentHash = CommentOf(b.Comment)
+			b.CommentHash = commentOf(b.Comment)
 		}, ErrMalformed},
 		{"an algorithm of another key", func(b *MotionBallot) { b.Algorithm = COSEMLDSA65 }, ErrForged},
 		{"an algorithm unknown", func(b *MotionBallot) { b.Algorithm = -7 }, ErrMalformed},
@@ -500,7 +500,7 @@ func TestMotionBallotsOfAllKindsComeBack(t *testing.T) {
 			Offline:   rapid.Bool().Draw(t, "offline"),
 		}
 		if c := rapid.StringN(0, 300, MaxComment).Draw(t, "comment"); c != "" {
-			b.Comment, b.CommentHash = c, CommentOf(c)
+			b.Comment, b.CommentHash = c, commentOf(c)
 		}
 		back, err := DecodeMotionBallot(b.Encode())
 		if err != nil || fmt.Sprintf("%+v", back) != fmt.Sprintf("%+v", b) || !bytes.Equal(back.Encode(), b.Encode()) {

@@ -68,7 +68,7 @@ func (g *Guard) user(ctx context.Context) (name string, t *token, err error) {
 	case refused != nil && refused.Kind != authn.Cert:
 		return "", nil, errInvalidToken
 	}
-	if name = NameOf(ctx); name == "" {
+	if name = nameOf(ctx); name == "" {
 		err = ErrUserEmpty
 	}
 	return name, nil, err
@@ -87,9 +87,9 @@ func CommonName(ctx context.Context) string {
 	return c.Subject.CommonName
 }
 
-// NameOf returns the name of the user that a caller without a token of Issue's is, "" if it is none. Where CommonName
+// nameOf returns the name of the user that a caller without a token of Issue's is, "" if it is none. Where CommonName
 // has none, it is the text of the caller's identity.
-func NameOf(ctx context.Context) string {
+func nameOf(ctx context.Context) string {
 	if name := CommonName(ctx); name != "" {
 		return name
 	}
@@ -121,10 +121,10 @@ func (g *Guard) Permit(ctx context.Context, local bool, may func(*Rights) error)
 	if local {
 		return g.permit(ctx, may)
 	}
-	if err := g.Current(ctx); err != nil {
+	if err := g.awaitCurrent(ctx); err != nil {
 		return x, err
 	}
-	if x, err = g.permit(ctx, may); err != nil && g.Newer(ctx, x.Revision) {
+	if x, err = g.permit(ctx, may); err != nil && g.awaitNewer(ctx, x.Revision) {
 		return g.permit(ctx, may)
 	}
 	return x, err

@@ -77,9 +77,9 @@ func (g *Guard) known(ctx context.Context) (*scope.Access, error) {
 // currentFor bounds the age of the users and roles that a node knows when it allows a write or a linearizable read.
 const currentFor = 5 * time.Second
 
-// Current makes sure that this node knows the users and roles that were decided some seconds ago: a node that begins,
-// or was cut off, may know of none. If there were never any, it does so once.
-func (g *Guard) Current(ctx context.Context) error {
+// awaitCurrent makes sure that this node knows the users and roles that were decided some seconds ago: a node that
+// begins, or was cut off, may know of none. If there were never any, it does so once.
+func (g *Guard) awaitCurrent(ctx context.Context) error {
 	at := g.current.Load()
 	if at != nil && (g.Revision() == 0 || time.Since(*at) < currentFor) {
 		return nil
@@ -92,9 +92,9 @@ func (g *Guard) Current(ctx context.Context) error {
 	return nil
 }
 
-// Newer reports whether users and roles were decided that are newer than a revision. It asks the quorum; if that does
-// not answer in time, there are none. One question serves all calls that wait for it.
-func (g *Guard) Newer(ctx context.Context, revision int64) bool {
+// awaitNewer reports whether users and roles were decided that are newer than a revision. It asks the quorum; if that
+// does not answer in time, there are none. One question serves all calls that wait for it.
+func (g *Guard) awaitNewer(ctx context.Context, revision int64) bool {
 	came := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, lagsFor)
 	defer cancel()

@@ -58,8 +58,8 @@ type Change struct {
 	Final         string  `json:"final,omitempty"` // what makes the block final, on the first line of each block
 }
 
-// Gap is the line of entries that a trail does not show: those before its first, or those with other keys than wanted.
-type Gap struct {
+// gap is the line of entries that a trail does not show: those before its first, or those with other keys than wanted.
+type gap struct {
 	Kind   string   `json:"kind"`
 	Next   string   `json:"next"`
 	From   int64    `json:"from"`
@@ -72,7 +72,7 @@ func Lines(items []*aweighv1.TailItem) ([]any, error) {
 	lines := make([]any, 0, len(items))
 	for _, x := range items {
 		if len(x.Entry) == 0 {
-			g := Gap{Kind: KindGap, Next: since(x.To), From: x.Index, To: x.To, Hashes: []string{}}
+			g := gap{Kind: KindGap, Next: since(x.To), From: x.Index, To: x.To, Hashes: []string{}}
 			for _, h := range x.Hashes {
 				g.Hashes = append(g.Hashes, hex.EncodeToString(h))
 			}

@@ -183,7 +183,7 @@ func (v *verifier) line(raw []byte) error {
 			err = v.change(&c)
 		}
 	case KindGap:
-		var g Gap
+		var g gap
 		if err = decode(raw, &g); err == nil {
 			err = v.gap(&g)
 		}
@@ -337,7 +337,7 @@ func (v *verifier) blame(err error) error {
 	return fmt.Errorf("%w: of the lines from %d to %d at least one is not that of its entry", err, v.good+1, v.n-1)
 }
 
-func (v *verifier) gap(g *Gap) error {
+func (v *verifier) gap(g *gap) error {
 	hashes := make([]aweigh.Hash, len(g.Hashes))
 	for i, text := range g.Hashes {
 		var err error

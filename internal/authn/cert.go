@@ -29,7 +29,7 @@ func (Certs) Authenticate(_ context.Context, r *Request) (Identity, *Refusal) {
 		return Identity{}, &Refusal{Cert, Invalid, "this port does not verify client certificates: " +
 			"connect without one"}
 	}
-	name, err := CertName(r.TLS.VerifiedChains[0][0])
+	name, err := certName(r.TLS.VerifiedChains[0][0])
 	if err != nil {
 		return Identity{}, &Refusal{Cert, Name, "the client certificate names no caller: " + err.Error()}
 	}
@@ -41,7 +41,7 @@ func (Certs) Authenticate(_ context.Context, r *Request) (Identity, *Refusal) {
 	return id, nil
 }
 
-// CertName returns the name of a caller from its certificate, which the caller has verified. The first field that the
+// certName returns the name of a caller from its certificate, which the caller has verified. The first field that the
 // certificate has decides:
 //
 //  1. The URI among the alternative names. It must be the only one. With the scheme spiffe it is the name and must be a
@@ -50,7 +50,7 @@ func (Certs) Authenticate(_ context.Context, r *Request) (Identity, *Refusal) {
 //  3. The common name of the subject: cn:….
 //
 // Errors quote nothing of the certificate.
-func CertName(c *x509.Certificate) (string, error) {
+func certName(c *x509.Certificate) (string, error) {
 	switch {
 	case len(c.URIs) > 1:
 		return "", errors.New("it has several URIs among its alternative names; one is taken")
@@ -69,7 +69,7 @@ func CertName(c *x509.Certificate) (string, error) {
 	return "", errors.New("it has no URI, no DNS name and no common name")
 }
 
-// checkCertName takes the names that CertName returns.
+// checkCertName takes the names that certName returns.
 func checkCertName(name string) error {
 	for _, prefix := range []string{certURI, certDNS, certCommon} {
 		rest, ok := strings.CutPrefix(name, prefix)

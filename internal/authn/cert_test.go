@@ -78,7 +78,7 @@ func TestNamesOfCertificates(t *testing.T) {
 		{"one that may sign others", x509.Certificate{KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign}, []string{"spiffe://corp/a"}, ""},
 		{"one that may not sign", x509.Certificate{KeyUsage: x509.KeyUsageKeyEncipherment}, []string{"spiffe://corp/a"}, ""},
 		{"a control character", x509.Certificate{Subject: pkix.Name{CommonName: "a\tb"}}, nil, ""},
-		{"a long name", x509.Certificate{}, []string{"spiffe://corp/" + strings.Repeat("a", MaxIdentity)}, ""},
+		{"a long name", x509.Certificate{}, []string{"spiffe://corp/" + strings.Repeat("a", maxIdentity)}, ""},
 	} {
 		id, refused := Certs{}.Authenticate(context.Background(), verified(certificate(t, x.cert, x.uris...)))
 		switch {

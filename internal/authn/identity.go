@@ -17,7 +17,7 @@ const (
 	None      Kind = iota
 	Anonymous      // no credential, on a port that takes such requests
 	Local          // the user at the other end of a Unix socket; the name is its uid
-	Cert           // a client certificate; see CertName for the name
+	Cert           // a client certificate; see certName for the name
 	OIDC           // a token of OpenID Connect; the name is issuer#subject
 	User           // a user of etcd's API
 
@@ -34,14 +34,14 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// MaxIdentity bounds the text of an Identity, in bytes.
-const MaxIdentity = 256
+// maxIdentity bounds the text of an Identity, in bytes.
+const maxIdentity = 256
 
 // ErrIdentity is wrapped by all errors about the text of an identity.
 var ErrIdentity = errors.New("authn: not an identity")
 
 // Identity names a caller. Its text, such as cert:spiffe://corp/ns/ci, oidc:https://issuer.example#alice, user:alice,
-// local:1000 or anonymous, has at most MaxIdentity bytes of printable UTF-8. Two identities are equal if and only if
+// local:1000 or anonymous, has at most maxIdentity bytes of printable UTF-8. Two identities are equal if and only if
 // their texts are equal. The zero Identity names no caller.
 type Identity struct {
 	Kind Kind
@@ -101,8 +101,8 @@ func (id Identity) check() error {
 		}
 		return nil
 	}
-	if n := len(id.Kind.String()) + 1 + len(id.Name); n > MaxIdentity {
-		return fmt.Errorf("it has %d bytes, at most %d are taken", n, MaxIdentity)
+	if n := len(id.Kind.String()) + 1 + len(id.Name); n > maxIdentity {
+		return fmt.Errorf("it has %d bytes, at most %d are taken", n, maxIdentity)
 	}
 	if err := checkText(id.Name); err != nil {
 		return err

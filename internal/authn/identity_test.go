@@ -37,13 +37,13 @@ func TestTextsThatAreNoIdentity(t *testing.T) {
 		"local:4294967296", "cert:alice", "cert:cn:", "cert:dns:*.corp.example", "cert:dns:Corp", "cert:dns:a..b", "cert:spiffe://corp",
 		"cert:spiffe://corp/", "cert:spiffe://Corp/x", "cert:spiffe://corp/a/../b", "cert:spiffe://corp/a%2Fb",
 		"oidc:https://issuer.example", "oidc:https://issuer.example#", "oidc:http://issuer.example#a", "oidc:alice",
-		"user:" + strings.Repeat("a", MaxIdentity),
+		"user:" + strings.Repeat("a", maxIdentity),
 	} {
 		if id, err := Parse(text); !errors.Is(err, ErrIdentity) || !id.IsZero() {
 			t.Errorf("%q: got %#v, %v", text, id, err)
 		}
 	}
-	if _, err := Parse("user:" + strings.Repeat("a", MaxIdentity-len("user:"))); err != nil {
+	if _, err := Parse("user:" + strings.Repeat("a", maxIdentity-len("user:"))); err != nil {
 		t.Errorf("of the greatest length: %v", err)
 	}
 	if (Identity{}).String() != "none" {
@@ -68,7 +68,7 @@ func FuzzParse(f *testing.F) {
 		if id.String() != text {
 			t.Fatalf("%q is printed as %q", text, id)
 		}
-		if len(text) > MaxIdentity || strings.ContainsFunc(text, unicode.IsControl) {
+		if len(text) > maxIdentity || strings.ContainsFunc(text, unicode.IsControl) {
 			t.Fatalf("%q is an identity", text)
 		}
 		var again Identity

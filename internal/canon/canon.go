@@ -21,9 +21,9 @@ import (
 // ErrNotCanonical is returned for input that is malformed or not in its one form.
 var ErrNotCanonical = refusal.New(refusal.Malformed, "canon: not in canonical form")
 
-// MaxElements bounds every array that Decode accepts, so that a few bytes of
+// maxElements bounds every array that Decode accepts, so that a few bytes of
 // input cannot demand much memory.
-const MaxElements = 1 << 17
+const maxElements = 1 << 17
 
 var dec = func() cbor.DecMode {
 	m, err := cbor.DecOptions{
@@ -33,7 +33,7 @@ var dec = func() cbor.DecMode {
 		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
 		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
 		MaxNestedLevels:   MaxLevels,
-		MaxArrayElements:  MaxElements,
+		MaxArrayElements:  maxElements,
 		MaxMapPairs:       1024,
 	}.DecMode()
 	if err != nil {

@@ -89,7 +89,7 @@ func (r *Reader) count(major byte, limit uint64) uint64 {
 
 // Array reads the head of an array of exactly n elements.
 func (r *Reader) Array(n int) {
-	if r.count(MajorArray, MaxElements) != uint64(n) {
+	if r.count(MajorArray, maxElements) != uint64(n) {
 		r.Fail()
 	}
 }
@@ -97,7 +97,7 @@ func (r *Reader) Array(n int) {
 // Elements reads the head of an array whose elements take at least so many bytes
 // each, and gives their number: there is input for that many.
 func (r *Reader) Elements(least int) int {
-	n := r.count(MajorArray, MaxElements)
+	n := r.count(MajorArray, maxElements)
 	if n*uint64(least) > uint64(len(r.rest)) {
 		r.Fail()
 		return 0

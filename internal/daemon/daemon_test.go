@@ -52,7 +52,7 @@ func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 		"etcd":           func(s *home.Settings) { s.Etcd = "2379" },
 		"open etcd":      func(s *home.Settings) { s.API, s.Etcd, s.Insecure = "", "127.0.0.1:0", false },
 		"metrics":        func(s *home.Settings) { s.Metrics = "9177" },
-		"long name":      func(s *home.Settings) { s.Name = strings.Repeat("x", MaxName+1) },
+		"long name":      func(s *home.Settings) { s.Name = strings.Repeat("x", maxName+1) },
 		"name of colour": func(s *home.Settings) { s.Name = "\x1b[31m" },
 	} {
 		s := good

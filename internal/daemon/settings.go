@@ -24,8 +24,8 @@ import (
 // ErrSettings is wrapped by errors about settings that no node can run with.
 var ErrSettings = errors.New("daemon: a setting makes no sense")
 
-// MaxName bounds the name of a node, or of a network, in bytes.
-const MaxName = 64
+// maxName bounds the name of a node, or of a network, in bytes.
+const maxName = 64
 
 // Check reports whether a node can run with the settings, as far as they show
 // it. Errors wrap ErrSettings.
@@ -148,8 +148,8 @@ func pinOf(s home.Settings) (t scope.Trusted, err error) {
 
 // CheckName reports whether people can be shown a name. Errors wrap ErrSettings.
 func CheckName(setting, name string) error {
-	if len(name) > MaxName {
-		return fmt.Errorf("%w: %s has %d bytes, at most %d are taken", ErrSettings, setting, len(name), MaxName)
+	if len(name) > maxName {
+		return fmt.Errorf("%w: %s has %d bytes, at most %d are taken", ErrSettings, setting, len(name), maxName)
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
 		return fmt.Errorf("%w: %s holds characters that do not print: %q", ErrSettings, setting, name)

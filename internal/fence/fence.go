@@ -27,8 +27,8 @@ func Known(host, own string) bool {
 	return a.Unmap().IsLoopback() || own == "" || err == nil && listened.IsUnspecified()
 }
 
-// Foreign reports whether a web page of another host sent the request.
-func Foreign(r *http.Request) bool {
+// foreign reports whether a web page of another host sent the request.
+func foreign(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
 			return true
@@ -64,7 +64,7 @@ func (f Fence) Around(h http.Handler) http.Handler {
 		switch {
 		case f.Knows != nil && !f.Knows(Hostname(r.Host)):
 			refuse(w, false, "to "+f.Hosts+", not to the Host of this request")
-		case Foreign(r):
+		case foreign(r):
 			refuse(w, true, "no web pages of other hosts, and the Origin of this request is one")
 		default:
 			h.ServeHTTP(w, r)

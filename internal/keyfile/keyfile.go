@@ -24,7 +24,7 @@ import (
 // guess. Each step doubles time and memory.
 const (
 	DefaultWork = 18 // about a second and 256 MiB
-	MaxWork     = 20 // what Decrypt accepts, so that a file cannot demand all memory
+	maxWork     = 20 // what Decrypt accepts, so that a file cannot demand all memory
 )
 
 // maxFile bounds a key file, in bytes: they have less than a tenth of it.
@@ -54,8 +54,8 @@ func Encrypt(key votes.PrivateKey, passphrase string, work int) ([]byte, error) 
 	if err != nil {
 		return nil, fmt.Errorf("keyfile: %w", err)
 	}
-	if work < 1 || work > MaxWork {
-		return nil, fmt.Errorf("keyfile: work of %d, from 1 to %d is taken", work, MaxWork)
+	if work < 1 || work > maxWork {
+		return nil, fmt.Errorf("keyfile: work of %d, from 1 to %d is taken", work, maxWork)
 	}
 	to.SetWorkFactor(work)
 	var file bytes.Buffer
@@ -86,7 +86,7 @@ func Decrypt(file []byte, passphrase string) (votes.PrivateKey, error) {
 	if err != nil {
 		return votes.PrivateKey{}, fmt.Errorf("keyfile: %w", err)
 	}
-	by.SetMaxWorkFactor(MaxWork)
+	by.SetMaxWorkFactor(maxWork)
 	r, err := age.Decrypt(armor.NewReader(bytes.NewReader(file)), by)
 	if errors.Is(err, age.ErrIncorrectIdentity) {
 		return votes.PrivateKey{}, ErrPassphrase

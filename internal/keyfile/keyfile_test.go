@@ -64,7 +64,7 @@ func TestWrongPassphrasesOpenNothing(t *testing.T) {
 	if _, err := Encrypt(k, "", 8); !errors.Is(err, ErrPassphrase) {
 		t.Errorf("no passphrase: %v", err)
 	}
-	for _, work := range []int{0, MaxWork + 1} {
+	for _, work := range []int{0, maxWork + 1} {
 		if _, err := Encrypt(k, passphrase, work); err == nil {
 			t.Errorf("work of %d", work)
 		}
@@ -96,7 +96,7 @@ func TestDamagedFilesOpenNothing(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"nothing": nil, "plain": []byte(k.Encode()), "long": make([]byte, maxFile+1),
-		"another content": sealed(t, "hello", 4), "too much work": sealed(t, k.Encode(), MaxWork+1),
+		"another content": sealed(t, "hello", 4), "too much work": sealed(t, k.Encode(), maxWork+1),
 	} {
 		if _, err := Decrypt(data, passphrase); !errors.Is(err, ErrFile) {
 			t.Errorf("%s: %v", name, err)
@@ -148,7 +148,7 @@ func shows(err error, file []byte) string {
 	return ""
 }
 
-// sealed is a file with any content. Work beyond MaxWork is only claimed.
+// sealed is a file with any content. Work beyond maxWork is only claimed.
 func sealed(t *testing.T, text string, work int) []byte {
 	t.Helper()
 	to, err := age.NewScryptRecipient(passphrase)

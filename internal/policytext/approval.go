@@ -202,9 +202,9 @@ func SetApproval(all []scope.Approval, a scope.Approval) []scope.Approval {
 	return append(all, a)
 }
 
-// DropApproval is a list without the approvals below a prefix, of a matter; ok
+// dropApproval is a list without the approvals below a prefix, of a matter; ok
 // reports that there was one.
-func DropApproval(all []scope.Approval, a scope.Approval) (rest []scope.Approval, ok bool) {
+func dropApproval(all []scope.Approval, a scope.Approval) (rest []scope.Approval, ok bool) {
 	rest = slices.DeleteFunc(slices.Clone(all), func(b scope.Approval) bool { return same(&a, &b) })
 	return rest, len(rest) < len(all)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// AuthorHelp states how authors are written.
-const AuthorHelp = `NAME who=anchors (the anchors and their nodes), who=any, or who=KEY, like ed25519:…; prefix=/apps/ for each
+// authorHelp states how authors are written.
+const authorHelp = `NAME who=anchors (the anchors and their nodes), who=any, or who=KEY, like ed25519:…; prefix=/apps/ for each
 prefix of keys that may change, none for all keys; and verbs=put,delete for what may be done: put, delete,
 alias, lease, compact, the verbs of actions, and read; none for everything. Entries add up. A node that may
 not read gets nothing from the scope's nodes. who=listed list=/observers/ verbs=read are the nodes that keys
@@ -41,7 +41,7 @@ func writeAuthor(a scope.Author) string {
 	return strings.Join(append(words, writeQuota(a.Quota)...), " ")
 }
 
-// ParseAuthor reads one author: a name and then words like prefix=/apps/, see AuthorHelp. Errors wrap ErrSyntax;
+// ParseAuthor reads one author: a name and then words like prefix=/apps/, see authorHelp. Errors wrap ErrSyntax;
 // scope.Policy.Check checks whether a scope can have it.
 func ParseAuthor(text string) (a scope.Author, err error) {
 	wrong := func(format string, args ...any) (scope.Author, error) {
@@ -135,7 +135,7 @@ func byName(a scope.Author, name string) int { return cmp.Compare(a.Name, name) 
 // writeAuthors writes the list.
 func writeAuthors(b *strings.Builder, all []scope.Author) {
 	b.WriteString("\n# Whose requests may change keys. One a line, as in:  - alice who=ed25519:… prefix=/apps/ verbs=put,delete\n# " +
-		strings.ReplaceAll(AuthorHelp, "\n", "\n# ") + "\n")
+		strings.ReplaceAll(authorHelp, "\n", "\n# ") + "\n")
 	if len(all) == 0 {
 		b.WriteString("authors: []\n")
 		return

@@ -228,7 +228,7 @@ func (c *Change) apply(p *scope.Policy) error {
 		return err
 	case strings.HasPrefix(c.Field, "approvals of ") && c.To == absent:
 		a, err := ParseApproval(c.From)
-		p.Approvals, _ = DropApproval(p.Approvals, a)
+		p.Approvals, _ = dropApproval(p.Approvals, a)
 		return err
 	case strings.HasPrefix(c.Field, "approvals of "):
 		a, err := ParseApproval(c.To)

@@ -13,9 +13,9 @@ const (
 	maxBytes = 1 << 10 // of a key in a line
 )
 
-// KeysOf returns the first maxKeys ranges of keys that a request names, and whether it reads: as fields of messages are
+// keysOf returns the first maxKeys ranges of keys that a request names, and whether it reads: as fields of messages are
 // called in both APIs, key and range_end, or prefix. It looks at no other bytes.
-func KeysOf(request any) (keys []Keys, reads bool) {
+func keysOf(request any) (keys []Keys, reads bool) {
 	m, ok := request.(proto.Message)
 	if !ok {
 		return nil, false

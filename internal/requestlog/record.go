@@ -60,7 +60,7 @@ func (l *Log) Note(ctx context.Context, port, call string, request any, err erro
 	if !refused && !l.wantsReads {
 		return
 	}
-	keys, reads := KeysOf(request)
+	keys, reads := keysOf(request)
 	level := levelOf(l.cfg.Rules, keys)
 	if level == None || !refused && (level < Request || !reads && !readers[call[strings.LastIndexByte(call, '/')+1:]]) {
 		return

@@ -190,7 +190,7 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 		row := []string{short(m.Id), aboutMotion(p.fit(m.Subject, 38, shortened), m.Decision),
 			p.fit(authorOf(m), mostName, shortened), p.fit(stateOf(m), 22, cut), bar(m, 6), ends}
 		if several {
-			row = slices.Insert(row, 1, MotionScope(m))
+			row = slices.Insert(row, 1, motionScope(m))
 		}
 		rows = append(rows, row)
 	}
@@ -200,8 +200,8 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 	return p.toldAlone(r.Header)
 }
 
-// MotionScope is the scope that decides a motion: its prefix, or / for the root scope.
-func MotionScope(m *aweighv1.Motion) string { return ScopeName(&aweighv1.Scope{Prefix: m.ScopePrefix}) }
+// motionScope is the scope that decides a motion: its prefix, or / for the root scope.
+func motionScope(m *aweighv1.Motion) string { return ScopeName(&aweighv1.Scope{Prefix: m.ScopePrefix}) }
 
 // aboutMotion returns a motion's subject, and the ID by which "policy set" and
 // "anchor" name it.
@@ -300,7 +300,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 	rows := [][]string{
 		{"motion", hex.EncodeToString(m.Id)},
 		{"source", Told(r.Header)},
-		{"scope", MotionScope(m) + ", " + short(m.Scope)},
+		{"scope", motionScope(m) + ", " + short(m.Scope)},
 		{"about", aboutMotion(m.Subject, m.Decision)},
 		{"proposed by", onBehalf(authorOf(m), m.Caller) + openedIn(m)},
 	}

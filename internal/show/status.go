@@ -206,8 +206,8 @@ func AnchorState(a *aweighv1.Anchor) string {
 	return saysOf(a).String()
 }
 
-func saysOf(a *aweighv1.Anchor) node.AnchorSays {
-	return node.AnchorSays{State: node.ParseAnchorState(a.State), Until: aweigh.Epoch(a.SilentUntil)}
+func saysOf(a *aweighv1.Anchor) node.AnchorReport {
+	return node.AnchorReport{State: node.ParseAnchorState(a.State), Until: aweigh.Epoch(a.SilentUntil)}
 }
 
 // aheadBound is by how much more than that a scope's time must be ahead of this machine's clock to be shown: the

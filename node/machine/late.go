@@ -54,7 +54,7 @@ func (m *Machine) keepAsLate(motion votes.MotionID) bool {
 // closed notes that a motion has closed, and reports whether there are late ballots on it.
 func (m *Machine) closed(motion votes.MotionID) bool {
 	late := m.keepAsLate(motion)
-	m.unbox(motion)
+	m.dropFromBox(motion)
 	return late
 }
 
@@ -63,7 +63,7 @@ func (m *Machine) forgotten(motion votes.MotionID) {
 	for _, id := range m.polls.due.on(motion) {
 		m.settle(id)
 	}
-	m.unbox(motion)
+	m.dropFromBox(motion)
 }
 
 // recall holds ready the late ballots of earlier steps, as far as there is room. It returns the writes that delete

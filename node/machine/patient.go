@@ -33,7 +33,7 @@ func (m *Machine) patientRoom(b *scope.CheckedBundle, from Peer) error {
 		return nil
 	}
 	all := p.limit / patientShare
-	if from != "" && !m.sits(author) {
+	if from != "" && !m.isAnchorNode(author) {
 		all /= 2
 	}
 	if n := len(b.Raw()); p.patient[author]+n > p.limit/patientOfOne || p.patientAll+n > all {

@@ -39,29 +39,29 @@ func (r room) part(one int) room {
 	return room{r.bytes / one, r.mutations / one, r.bundles / one, r.cost / int64(one)}
 }
 
-// line holds the bundles of one author that wait, oldest first. The author is zero for the bundles of this node's
-// clients.
-type line struct {
+// authorQueue holds the bundles of one author that wait, oldest first. The author is zero for the bundles of this
+// node's clients.
+type authorQueue struct {
 	author  aweigh.Hash
 	entries []*pooled
 }
 
-// firsts records for each seat's line the last of this node's blocks in which that line came first. Without it, a
+// lastFirst records for each seat's line the last of this node's blocks in which that line came first. Without it, a
 // bundle that needs a whole block would wait forever behind smaller ones, which always find room.
-type firsts struct {
+type lastFirst struct {
 	blocks uint64
 	last   map[aweigh.Hash]uint64
 }
 
 // next returns the line whose last turn to come first is longest ago; of several such lines, the first.
-func (t *firsts) next(lines []*line) *line {
-	return slices.MinFunc(lines, func(a, b *line) int { return cmp.Compare(t.last[a.author], t.last[b.author]) })
+func (t *lastFirst) next(lines []*authorQueue) *authorQueue {
+	return slices.MinFunc(lines, func(a, b *authorQueue) int { return cmp.Compare(t.last[a.author], t.last[b.author]) })
 }
 
 // had notes that a line came first, and forgets authors that no longer have a seat.
-func (t *firsts) had(l *line, m *Machine) {
+func (t *lastFirst) had(l *authorQueue, m *Machine) {
 	if len(t.last) > 2*len(m.roster.Anchors) { // an anchor's key, its node's, and this node's clients
-		maps.DeleteFunc(t.last, func(author aweigh.Hash, _ uint64) bool { return !author.IsZero() && !m.sits(author) })
+		maps.DeleteFunc(t.last, func(author aweigh.Hash, _ uint64) bool { return !author.IsZero() && !m.isAnchorNode(author) })
 	}
 	if t.last == nil {
 		t.last = make(map[aweigh.Hash]uint64)
@@ -112,9 +112,9 @@ func (m *Machine) pick(path []*candidate, at aweigh.Instant) []*scope.CheckedBun
 
 // lines returns the bundles that may go into a block, by author, in the order of each author's oldest bundle. The line
 // of this node's clients is the first of the seats.
-func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, strangers []*line) {
-	var local line
-	by := make(map[aweigh.Hash]*line)
+func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, strangers []*authorQueue) {
+	var local authorQueue
+	by := make(map[aweigh.Hash]*authorQueue)
 	lim := &m.chain.policy.Limits
 	for _, e := range m.pool.order {
 		if e.gone || inside[e.bundle.ID()] || e.bundle.ValidUntil() < at {
@@ -134,9 +134,9 @@ func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, 
 		}
 		l := by[author]
 		if l == nil {
-			l = &line{author: author}
+			l = &authorQueue{author: author}
 			by[author] = l
-			if m.sits(author) {
+			if m.isAnchorNode(author) {
 				seats = append(seats, l)
 			} else {
 				strangers = append(strangers, l)
@@ -145,19 +145,19 @@ func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, 
 		l.entries = append(l.entries, e)
 	}
 	if len(local.entries) > 0 {
-		seats = append([]*line{&local}, seats...)
+		seats = append([]*authorQueue{&local}, seats...)
 	}
 	return seats, strangers
 }
 
-// sits reports whether an author is an anchor, or an anchor's node.
-func (m *Machine) sits(author aweigh.Hash) bool {
+// isAnchorNode reports whether an author is an anchor, or an anchor's node.
+func (m *Machine) isAnchorNode(author aweigh.Hash) bool {
 	_, anchor := m.roster.Seat(aweigh.AnchorID(author))
 	return anchor || m.pool.outcomes.anchors.has(author)
 }
 
 // first takes the oldest bundle of the line whose turn it is to come first.
-func (p *picking) first(lines []*line) {
+func (p *picking) first(lines []*authorQueue) {
 	if len(lines) == 0 {
 		return
 	}
@@ -169,9 +169,9 @@ func (p *picking) first(lines []*line) {
 
 // fill takes one bundle of each line in turn while there is room, both in the block and in the part that these lines
 // may use. It returns the lines that have bundles left.
-func (p *picking) fill(lines []*line, room room) (left []*line) {
+func (p *picking) fill(lines []*authorQueue, room room) (left []*authorQueue) {
 	for len(lines) > 0 {
-		var again []*line
+		var again []*authorQueue
 		for _, l := range lines {
 			if p.next(l, &room) {
 				again = append(again, l)
@@ -186,7 +186,7 @@ func (p *picking) fill(lines []*line, room room) (left []*line) {
 
 // next takes the next bundle of a line. It returns false if there is none or no room for it; then the line stops,
 // because a later bundle of the line would only delay this one.
-func (p *picking) next(l *line, room *room) bool {
+func (p *picking) next(l *authorQueue, room *room) bool {
 	for len(l.entries) > 0 {
 		e := l.entries[0]
 		if e.gone || p.m.applied(e.bundle) { // applied in another bundle: no anchor that knows will ask for this one

@@ -54,7 +54,7 @@ func (m *Machine) Motion(id votes.MotionID) box.Motion {
 	mo, end, err := m.chain.state.Motion(id)
 	must.OK(err, "reading a motion")
 	if mo == nil {
-		if was, err := m.history().Minutes(id); err == nil && was != nil { // it is over, and the state has forgotten it
+		if was, err := m.history().minutes(id); err == nil && was != nil { // it is over, and the state has forgotten it
 			return box.Motion{State: box.Closed, Voters: votes.KeySet{}}
 		}
 		return box.Motion{State: box.Unknown, Voters: m.term.electors}
@@ -107,8 +107,8 @@ func (m *Machine) opened(id votes.MotionID) {
 	m.ready(id, aweigh.Hash{})
 }
 
-// unbox takes the ballots on a motion out of the box: they can no longer count.
-func (m *Machine) unbox(id votes.MotionID) {
+// dropFromBox takes the ballots on a motion out of the box: they can no longer count.
+func (m *Machine) dropFromBox(id votes.MotionID) {
 	m.polls.due.takeRest(id)
 	ops, err := m.polls.box.Closed(m.recent, id)
 	must.OK(err, "reading the ballot box")

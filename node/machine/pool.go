@@ -22,7 +22,7 @@ type pool struct {
 	own       int                         // entries that were submitted here, whether a proposal holds them or not
 	mine      map[aweigh.Hash]aweigh.Hash // mutations that a request waits for, and the bundle that carried each last
 	outcomes  outcomeCache
-	firsts    firsts
+	firsts    lastFirst
 	keepAt    aweigh.Instant       // when to look for bundles that have waited for long, 0: there are none
 	kept      []aweigh.Hash        // bundles that are gone but still on disk
 	durable   map[aweigh.Hash]bool // mutations of the bundles that wait and are on disk

@@ -31,7 +31,7 @@ func (m *Model) granted(mut *scope.CheckedMutation) error {
 		if len(g.Record) == 0 {
 			continue
 		}
-		if failure := m.pay(look{key: g.Record, revision: math.MaxInt64, price: looked}); failure != nil {
+		if failure := m.pay(look{key: g.Record, revision: math.MaxInt64, price: lookCost}); failure != nil {
 			return failure
 		}
 		if kv, there := m.keys()[string(g.Record)]; !there || kv.UID != g.Object {

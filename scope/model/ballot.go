@@ -142,7 +142,7 @@ func (m *Model) carry(p *motion) (waits bool) {
 	left := m.block.carries
 	m.begin(p.mut)
 	m.block.purse = purse{reserve: left}
-	failure := m.spend(form(p.mut) + looked(len(p.Mutation)))
+	failure := m.spend(form(p.mut) + lookCost(len(p.Mutation)))
 	m.block.purse.allowed = form(p.mut)
 	var path []bool
 	if failure == nil {

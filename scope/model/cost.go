@@ -29,8 +29,8 @@ func (m *Model) spend(units int64) error {
 }
 
 // Costs of a look at a version of so many bytes, and at one that is given to the client.
-func looked(bytes int) int64 { return 1 + int64(bytes)/4096 }
-func given(bytes int) int64  { return 1 + int64(bytes)/1024 }
+func lookCost(bytes int) int64 { return 1 + int64(bytes)/4096 }
+func given(bytes int) int64    { return 1 + int64(bytes)/1024 }
 
 // form is what a mutation may cost by its form. That of a decision is not reckoned.
 func form(mut *scope.CheckedMutation) int64 {
@@ -77,12 +77,12 @@ func lookOf(op *scope.Op) (l look, ok bool) {
 				l.revision = r.Revision
 			}
 			if r.KeysOnly || r.CountOnly {
-				l.price, l.gives = looked, false
+				l.price, l.gives = lookCost, false
 			}
 		}
 		return l, true
 	case scope.OpMerge:
-		l.price, l.gives = looked, false
+		l.price, l.gives = lookCost, false
 		return l, true
 	case scope.OpPut:
 		return l, op.Prev
@@ -90,7 +90,7 @@ func lookOf(op *scope.Op) (l look, ok bool) {
 		if l.gives = op.Prev; op.Prev {
 			l.price = func(bytes int) int64 { return 8 + given(bytes) }
 		} else {
-			l.price = func(bytes int) int64 { return 8 + looked(bytes) }
+			l.price = func(bytes int) int64 { return 8 + lookCost(bytes) }
 		}
 		return l, true
 	}
@@ -134,7 +134,7 @@ func (m *Model) payVersions(all []version, revision int64, found func(int) int64
 	is := newestUntil(all, revision)
 	for i := len(all) - 1; i >= 0; i-- {
 		v := &all[i]
-		units := looked(v.size + spaceBytes)
+		units := lookCost(v.size + spaceBytes)
 		if v == is && v.lives {
 			units = found(v.size + spaceBytes)
 		}

@@ -26,7 +26,7 @@ func (m *Model) delegate() {
 		m.founded[d.Child] = m.takeover(&d)
 		for _, v := range pairs(m.block.keys, d.Prefix, scope.PrefixEnd(d.Prefix)) {
 			m.unlist(v.UID, string(v.Key))
-			m.bury(v, lineage.Entry{Class: lineage.HandedOver}, true)
+			m.deleteKey(v, lineage.Entry{Class: lineage.HandedOver}, true)
 		}
 		for _, key := range slices.Sorted(maps.Keys(m.view.redirects)) {
 			if bytes.HasPrefix([]byte(key), d.Prefix) {

@@ -26,7 +26,7 @@ type Model struct {
 	receipts  map[aweigh.Hash]*receipt
 	order     []aweigh.Hash // of receipts of mutations, as they came
 	lists     []list        // of receipts that are not forgotten
-	docket    docket
+	docket    motionIndex
 	void      map[aweigh.Hash]*scope.Voided // approvers that signed both ways, by their keys
 	returns   []*scope.CheckedMutation      // decisions to readmit such approvers that wait for the next epoch
 	outcomes  map[aweigh.Hash]scope.Outcome // of mutations, as they were executed first

@@ -14,8 +14,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// docket is the motions on record.
-type docket struct {
+// motionIndex is the motions on record.
+type motionIndex struct {
 	motions map[votes.MotionID]*motion
 }
 
@@ -50,7 +50,7 @@ func (p *motion) size() int64 {
 }
 
 // open are the motions that are open: those that wait for their turn first, the others by deadline.
-func (d *docket) open() (all []*motion) {
+func (d *motionIndex) open() (all []*motion) {
 	for _, p := range d.motions { // order-free: sorted below
 		if p.ending == nil {
 			all = append(all, p)
@@ -71,7 +71,7 @@ func (d *docket) open() (all []*motion) {
 func byID(a, b *motion) int { return slices.Compare(a.mut.ID[:], b.mut.ID[:]) }
 
 // closed are those that are closed, the one that closed first at the head.
-func (d *docket) closed() (all []*motion) {
+func (d *motionIndex) closed() (all []*motion) {
 	for _, p := range d.motions { // order-free: sorted below
 		if p.ending != nil {
 			all = append(all, p)
@@ -82,7 +82,7 @@ func (d *docket) closed() (all []*motion) {
 }
 
 // sum reports how many there are.
-func (d *docket) sum() (s scope.MotionIndex) {
+func (d *motionIndex) sum() (s scope.MotionIndex) {
 	for _, p := range d.motions { // order-free: sums, and the least
 		s.Bytes += p.bytes
 		switch {
@@ -283,7 +283,7 @@ func (m *Model) withdraw(mut *scope.CheckedMutation) error {
 	if p != nil {
 		size = p.size()
 	}
-	if failure := m.spend(looked(int(size))); failure != nil {
+	if failure := m.spend(lookCost(int(size))); failure != nil {
 		return failure
 	}
 	switch {

@@ -72,11 +72,11 @@ func (m *Model) remove(v scope.KeyValue, why string) {
 	if m.unlist(v.UID, string(v.Key)) {
 		e.Class = lineage.AliasUnbind
 	}
-	m.bury(v, e, false)
+	m.deleteKey(v, e, false)
 }
 
-// bury takes a key away.
-func (m *Model) bury(v scope.KeyValue, e lineage.Entry, handed bool) {
+// deleteKey takes a key away.
+func (m *Model) deleteKey(v scope.KeyValue, e lineage.Entry, handed bool) {
 	e.Prior = v.Digest()
 	rev, sub := m.at()
 	delete(m.block.keys, string(v.Key))

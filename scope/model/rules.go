@@ -47,7 +47,7 @@ func (m *Model) program(when string) (p cel.Program, err error) {
 // permits asks the policy about a verb on a key, and charges the mutation for it. It says of which class the verb is.
 func (m *Model) permits(mut *scope.CheckedMutation, verb string, key []byte) (action.Class, error) {
 	v, there := m.keys()[string(key)]
-	if failure := m.spend(looked(len(v.Value)) + m.steps(verb)); failure != nil {
+	if failure := m.spend(lookCost(len(v.Value)) + m.steps(verb)); failure != nil {
 		return 0, failure
 	}
 	i := slices.IndexFunc(m.block.policy.Actions, func(r action.Rule) bool { return r.Verb == verb })

@@ -146,7 +146,7 @@ func branch(t *scope.Txn, yes bool) []scope.Op {
 func (m *Model) holds(c *scope.Compare) (bool, error) {
 	kvs := pairs(m.keys(), c.Key, c.End)
 	if len(c.End) > 0 {
-		if failure := m.pay(look{key: c.Key, end: c.End, revision: math.MaxInt64, price: looked, gives: true}); failure != nil {
+		if failure := m.pay(look{key: c.Key, end: c.End, revision: math.MaxInt64, price: lookCost, gives: true}); failure != nil {
 			return false, failure
 		}
 	} else {
@@ -154,7 +154,7 @@ func (m *Model) holds(c *scope.Compare) (bool, error) {
 		if len(kvs) > 0 {
 			size += len(kvs[0].Value)
 		}
-		if failure := m.spend(looked(size)); failure != nil {
+		if failure := m.spend(lookCost(size)); failure != nil {
 			return false, failure
 		}
 	}

@@ -33,7 +33,7 @@ func tolerable(err error) bool {
 }
 
 // calm reports whether faults have been over for so long that everything must work.
-func (w *World) calm() bool {
+func (w *world) calm() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.healed.IsZero() && time.Since(w.healed) >= calmGrace
@@ -41,7 +41,7 @@ func (w *World) calm() bool {
 
 // call asks a node for something, and judges that the call returns in time and how it ends. It reports false if the
 // node is down, or something failed.
-func (w *World) call(s *Seat, what string, within time.Duration, ask func(ctx context.Context, n *node.Node) error) bool {
+func (w *world) call(s *seat, what string, within time.Duration, ask func(ctx context.Context, n *node.Node) error) bool {
 	s.mu.Lock()
 	l := s.life
 	s.mu.Unlock()

@@ -33,19 +33,19 @@ type sight struct {
 
 // client is one user of the API. What it asks follows from the seed.
 type client struct {
-	w      *World
+	w      *world
 	number int
 	r      *rand.Rand
 	writes int
 	known  map[string]string // of keys, as it last saw them
 }
 
-func (w *World) newClient(number int) *client {
+func (w *world) newClient(number int) *client {
 	return &client{w: w, number: number, r: w.chance.of("client", number).stream(), known: make(map[string]string)}
 }
 
 // seat is one of all nodes.
-func (c *client) seat() *Seat { return c.w.seats[c.r.IntN(len(c.w.seats))] }
+func (c *client) seat() *seat { return c.w.seats[c.r.IntN(len(c.w.seats))] }
 
 // pause is the time until the next request.
 func (c *client) pause(ctx context.Context) bool {
@@ -104,13 +104,13 @@ func (c *client) once() node.Once {
 }
 
 // write puts a value. Now and then it asks twice, with the same nonce: it is done once.
-func (c *client) write(s *Seat, k string, within time.Duration) {
+func (c *client) write(s *seat, k string, within time.Duration) {
 	v := c.value()
 	c.change(s, sim.Asked{Kind: "write", Key: k, Value: v}, scope.Txn{Success: []scope.Op{put(k, v)}}, within)
 }
 
 // swap puts a value if the key has the one that this client knows.
-func (c *client) swap(s *Seat, k string, within time.Duration) {
+func (c *client) swap(s *seat, k string, within time.Duration) {
 	v, was := c.value(), c.known[k]
 	t := scope.Txn{Success: []scope.Op{put(k, v)}, Compare: []scope.Compare{{Target: scope.OnValue, Relation: scope.Equal, Key: []byte(k), Value: []byte(was)}}}
 	if was == "" {
@@ -119,7 +119,7 @@ func (c *client) swap(s *Seat, k string, within time.Duration) {
 	c.change(s, sim.Asked{Kind: "swap", Key: k, Value: v, Was: was}, t, within)
 }
 
-func (c *client) change(s *Seat, a sim.Asked, t scope.Txn, within time.Duration) {
+func (c *client) change(s *seat, a sim.Asked, t scope.Txn, within time.Duration) {
 	once, began := c.once(), time.Now()
 	tries := 1 + c.r.IntN(5)/4
 	for range tries {
@@ -144,7 +144,7 @@ func (c *client) change(s *Seat, a sim.Asked, t scope.Txn, within time.Duration)
 }
 
 // read reads a key as of a quorum.
-func (c *client) read(s *Seat, k string, within time.Duration) {
+func (c *client) read(s *seat, k string, within time.Duration) {
 	began, least := time.Now(), c.w.acknowledged()
 	if x, ok := c.look(s, "read of "+k, []byte(k), nil, scope.Range{}, true, within); ok {
 		x.least = 0 // of several scopes, the head tells its own
@@ -158,13 +158,13 @@ func (c *client) read(s *Seat, k string, within time.Duration) {
 }
 
 // stale reads a key as the node knows it.
-func (c *client) stale(s *Seat, k string, within time.Duration) {
+func (c *client) stale(s *seat, k string, within time.Duration) {
 	if x, ok := c.look(s, "stale read of "+k, []byte(k), nil, scope.Range{}, false, within); ok {
 		c.sees(x)
 	}
 }
 
-func (c *client) look(s *Seat, what string, k, end []byte, r scope.Range, linearizable bool, within time.Duration) (x sight, ok bool) {
+func (c *client) look(s *seat, what string, k, end []byte, r scope.Range, linearizable bool, within time.Duration) (x sight, ok bool) {
 	ok = c.w.call(s, what, within, func(ctx context.Context, n *node.Node) error {
 		res, head, err := n.Range(ctx, k, end, r, linearizable)
 		if err != nil {
@@ -188,7 +188,7 @@ func contents(kvs []scope.KeyValue) map[string]string {
 }
 
 // list reads all keys below a prefix as of an old revision, in pages.
-func (c *client) list(s *Seat, under string, within time.Duration) {
+func (c *client) list(s *seat, under string, within time.Duration) {
 	revision := c.w.truth.latest() - int64(c.r.IntN(10))
 	if c.w.plan.scopes() { // revisions go by time
 		revision = c.w.truth.someRevision(c.r)
@@ -227,7 +227,7 @@ func (c *client) list(s *Seat, under string, within time.Duration) {
 }
 
 // mixed writes and deletes several keys in one transaction.
-func (c *client) mixed(s *Seat, under string, within time.Duration) {
+func (c *client) mixed(s *seat, under string, within time.Duration) {
 	t := scope.Txn{Success: []scope.Op{put(key(under+"m", c.r.IntN(6)), c.value())}}
 	if c.r.IntN(2) == 0 {
 		t.Success = append(t.Success, scope.Op{Kind: scope.OpDelete, Key: []byte(key(under+"m", 6+c.r.IntN(4))), Prev: true})

@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/store"
 )
 
-// Disk is what outlives a node's lives: a store.Mem that forgets at a kill what was not synced.
-type Disk struct {
+// disk is what outlives a node's lives: a store.Mem that forgets at a kill what was not synced.
+type disk struct {
 	turn chan struct{} // holds a token while a commit is under way: a mutex must not be held while time passes
 
 	mu   sync.Mutex
@@ -20,10 +20,10 @@ type Disk struct {
 	lost bool // the next sync fails, and a crash may take back what it was for
 }
 
-func newDisk() *Disk { return &Disk{turn: make(chan struct{}, 1), mem: store.NewMem()} }
+func newDisk() *disk { return &disk{turn: make(chan struct{}, 1), mem: store.NewMem()} }
 
 // set changes how the disk behaves.
-func (d *Disk) set(slow time.Duration, full bool) {
+func (d *disk) set(slow time.Duration, full bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.slow, d.full, d.lost = slow, full, false
@@ -31,25 +31,25 @@ func (d *Disk) set(slow time.Duration, full bool) {
 
 // loseSync makes the next sync fail after its writes: a node may have read them, and they may not be there in its
 // next life.
-func (d *Disk) loseSync() {
+func (d *disk) loseSync() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lost = true
 }
 
 // mount opens the disk for one life of a node. keep is how many of the commits that were not synced are still there.
-func (d *Disk) mount(keep int) *mounted {
+func (d *disk) mount(keep int) *mounted {
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mem.Crash(keep)
-	return &mounted{Disk: d, failed: make(chan struct{})}
+	return &mounted{disk: d, failed: make(chan struct{})}
 }
 
-// mounted is a Disk during one life of a node: a store.Store.
+// mounted is a disk during one life of a node: a store.Store.
 type mounted struct {
-	*Disk
+	*disk
 	once   sync.Once
 	failed chan struct{}
 	killed bool // guarded by mu

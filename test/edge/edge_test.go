@@ -56,7 +56,7 @@ func TestWorlds(t *testing.T) {
 				if *trace {
 					log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 				}
-				r := Run(seed, log)
+				r := run(seed, log)
 				t.Logf("%+v %v", r.Plan, r.Counts)
 				for _, f := range r.Failures {
 					t.Errorf("%s: %s", f.What, f.Text)

@@ -10,7 +10,7 @@ import (
 
 // faults befall the world until ctx ends: nodes are killed, stopped and cut off, disks become slow
 // and full and lose a sync.
-func (w *World) faults(ctx context.Context) {
+func (w *world) faults(ctx context.Context) {
 	r := w.chance.of("faults").stream()
 	for range w.plan.Faults {
 		if !rest(ctx, time.Duration(r.Int64N(int64(2*w.plan.Length)/int64(w.plan.Faults)))) {
@@ -42,7 +42,7 @@ func (w *World) faults(ctx context.Context) {
 }
 
 // some are up to half of all nodes.
-func (w *World) some(r *rand.Rand) (ids []peer.ID) {
+func (w *world) some(r *rand.Rand) (ids []peer.ID) {
 	for _, i := range r.Perm(len(w.seats))[:1+r.IntN(max(1, len(w.seats)/2))] {
 		ids = append(ids, w.seats[i].id)
 	}
@@ -50,7 +50,7 @@ func (w *World) some(r *rand.Rand) (ids []peer.ID) {
 }
 
 // fresh ends a node's life and the faults of its disk later, and begins another life at once.
-func (w *World) fresh(ctx context.Context, s *Seat, d time.Duration) {
+func (w *world) fresh(ctx context.Context, s *seat, d time.Duration) {
 	w.later(ctx, d, func() {
 		s.disk.set(0, false)
 		s.stop(true)
@@ -59,7 +59,7 @@ func (w *World) fresh(ctx context.Context, s *Seat, d time.Duration) {
 }
 
 // down ends a node's life, and begins another one later.
-func (w *World) down(ctx context.Context, s *Seat, killed bool, d time.Duration, what string) {
+func (w *world) down(ctx context.Context, s *seat, killed bool, d time.Duration, what string) {
 	if s.node() == nil {
 		return
 	}
@@ -69,7 +69,7 @@ func (w *World) down(ctx context.Context, s *Seat, killed bool, d time.Duration,
 }
 
 // later does something when some time has passed, unless ctx ends before.
-func (w *World) later(ctx context.Context, d time.Duration, do func()) {
+func (w *world) later(ctx context.Context, d time.Duration, do func()) {
 	w.busy.Go(func() {
 		if rest(ctx, d) {
 			do()
@@ -78,7 +78,7 @@ func (w *World) later(ctx context.Context, d time.Duration, do func()) {
 }
 
 // heal ends all faults.
-func (w *World) heal() {
+func (w *world) heal() {
 	w.busy.Wait()
 	w.net.heal()
 	for _, s := range w.seats {

@@ -18,7 +18,7 @@ const (
 
 // flood has many clients write to the root scope through one node, beside a client of another scope, which must be
 // served. Nothing else is wrong in such a world. When the flood is over there is room again.
-func (w *World) flood(ctx context.Context) {
+func (w *world) flood(ctx context.Context) {
 	if !rest(ctx, w.plan.Length/2) {
 		return
 	}
@@ -54,7 +54,7 @@ func (w *World) flood(ctx context.Context) {
 }
 
 // quiet writes once, in time.
-func (w *World) quiet(s *Seat, k, when string) {
+func (w *world) quiet(s *seat, k, when string) {
 	began := time.Now()
 	if !w.call(s, "a write "+when, quietWithin, func(ctx context.Context, n *node.Node) error {
 		r, err := n.Txn(ctx, scope.Txn{Success: []scope.Op{put(k, "q")}}, node.Once{})

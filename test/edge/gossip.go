@@ -9,7 +9,7 @@ import (
 )
 
 // Join implements node.Transport.
-func (h *Host) Join(topics ...p2p.Topic) error {
+func (h *host) Join(topics ...p2p.Topic) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range topics {
@@ -19,14 +19,14 @@ func (h *Host) Join(topics ...p2p.Topic) error {
 }
 
 // Publish implements node.Transport.
-func (h *Host) Publish(t p2p.Topic, data []byte) error {
+func (h *host) Publish(t p2p.Topic, data []byte) error {
 	h.stats.published.Add(1)
 	h.spread(t, data)
 	return nil
 }
 
 // spread gives gossip to all peers, once.
-func (h *Host) spread(t p2p.Topic, data []byte) {
+func (h *host) spread(t p2p.Topic, data []byte) {
 	id := h.net.chance.of("gossip", string(t), data)
 	h.mu.Lock()
 	known := h.seen[id]
@@ -53,7 +53,7 @@ func (h *Host) spread(t p2p.Topic, data []byte) {
 }
 
 // hear judges gossip, and passes it on.
-func (h *Host) hear(from peer.ID, t p2p.Topic, data []byte) {
+func (h *host) hear(from peer.ID, t p2p.Topic, data []byte) {
 	id := h.net.chance.of("gossip", string(t), data)
 	h.mu.Lock()
 	known, joined := h.seen[id], h.topics[t]
@@ -79,9 +79,9 @@ func (h *Host) hear(from peer.ID, t p2p.Topic, data []byte) {
 }
 
 // Hears implements node.Transport.
-func (h *Host) Hears(t p2p.Topic) (ids []peer.ID) {
+func (h *host) Hears(t p2p.Topic) (ids []peer.ID) {
 	h.mu.Lock()
-	var to []*Host
+	var to []*host
 	for _, l := range h.links {
 		to = append(to, l.to)
 	}

@@ -15,7 +15,7 @@ import (
 const below = "/b/"
 
 // delegate has the anchors hand a prefix to some of them, and goes on until all nodes know it.
-func (w *World) delegate(ctx context.Context) {
+func (w *world) delegate(ctx context.Context) {
 	if !rest(ctx, w.plan.Length/4) {
 		return
 	}
@@ -50,7 +50,7 @@ func (w *World) delegate(ctx context.Context) {
 }
 
 // compact drops old revisions now and then, that the committed history has.
-func (w *World) compact(ctx context.Context) {
+func (w *world) compact(ctx context.Context) {
 	r := w.chance.of("compact").stream()
 	for rest(ctx, time.Duration(2000+r.IntN(4000))*time.Millisecond) {
 		s, revision := w.seats[r.IntN(len(w.seats))], w.truth.latest()-int64(r.IntN(40))
@@ -78,7 +78,7 @@ const longChain = 360
 
 // join starts the node that joins late. In worlds with a long chain it finds one too long to fetch by blocks, and while
 // it fetches a snapshot one of those that give it is killed.
-func (w *World) join(ctx context.Context) {
+func (w *world) join(ctx context.Context) {
 	late := w.seats[len(w.seats)-1]
 	if w.plan.Long {
 		c := w.newClient(3000)

@@ -15,9 +15,9 @@ import (
 	"github.com/aweigh/aweigh/p2p"
 )
 
-// Host is one life of a node in a Network: a node.Transport that keeps the promises of a p2p.Host.
-type Host struct {
-	net     *Network
+// host is one life of a node in a network: a node.Transport that keeps the promises of a p2p.host.
+type host struct {
+	net     *network
 	id      peer.ID
 	handler p2p.Handler
 	ctx     context.Context
@@ -45,22 +45,22 @@ const (
 
 // link carries frames to one peer.
 type link struct {
-	to     *Host
+	to     *host
 	since  time.Time
 	ctx    context.Context
 	cancel context.CancelFunc
-	frames chan parcel
+	frames chan packet
 	asks   chan struct{}
 }
 
-type parcel struct {
+type packet struct {
 	frame []byte
 	due   time.Time
 }
 
 // join makes a host of the network.
-func (n *Network) join(id peer.ID, cfg p2p.Config) *Host {
-	h := &Host{
+func (n *network) join(id peer.ID, cfg p2p.Config) *host {
+	h := &host{
 		net: n, id: id, handler: cfg.Handler, news: make(chan func(), 1024), links: make(map[peer.ID]*link),
 		members: make(map[peer.ID]bool), topics: make(map[p2p.Topic]bool), seen: make(map[chance]bool), times: make(map[chance]uint64),
 	}
@@ -69,7 +69,7 @@ func (n *Network) join(id peer.ID, cfg p2p.Config) *Host {
 }
 
 // Start implements node.Transport.
-func (h *Host) Start() error {
+func (h *host) Start() error {
 	h.mu.Lock()
 	h.started = true
 	h.mu.Unlock()
@@ -90,13 +90,13 @@ func (h *Host) Start() error {
 }
 
 // kill is the end of the process: nothing leaves it and nothing arrives any more.
-func (h *Host) kill() {
+func (h *host) kill() {
 	h.net.leave(h)
 	h.cancel()
 }
 
 // Close implements node.Transport.
-func (h *Host) Close() error {
+func (h *host) Close() error {
 	h.mu.Lock()
 	if h.closing {
 		h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *Host) Close() error {
 	return nil
 }
 
-func (h *Host) enter() bool {
+func (h *host) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
@@ -119,7 +119,7 @@ func (h *Host) enter() bool {
 	return true
 }
 
-func (h *Host) spawn(f func()) {
+func (h *host) spawn(f func()) {
 	if h.enter() {
 		go func() {
 			defer h.running.Done()
@@ -128,27 +128,27 @@ func (h *Host) spawn(f func()) {
 	}
 }
 
-func (h *Host) listening() bool {
+func (h *host) listening() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.started && !h.closing && h.ctx.Err() == nil
 }
 
-func (h *Host) linked(id peer.ID) bool {
+func (h *host) linked(id peer.ID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.links[id] != nil
 }
 
-func (h *Host) link(id peer.ID) *link {
+func (h *host) link(id peer.ID) *link {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.links[id]
 }
 
 // linkUp connects a peer.
-func (h *Host) linkUp(to *Host) {
-	l := &link{to: to, since: time.Now(), frames: make(chan parcel, h.net.sky().Queue), asks: make(chan struct{}, hostRequests)}
+func (h *host) linkUp(to *host) {
+	l := &link{to: to, since: time.Now(), frames: make(chan packet, h.net.sky().Queue), asks: make(chan struct{}, hostRequests)}
 	l.ctx, l.cancel = context.WithCancel(h.ctx)
 	h.mu.Lock()
 	if h.links[to.id] != nil || h.closing {
@@ -163,7 +163,7 @@ func (h *Host) linkUp(to *Host) {
 }
 
 // linkDown disconnects a peer. What waits for it is lost.
-func (h *Host) linkDown(id peer.ID) {
+func (h *host) linkDown(id peer.ID) {
 	h.mu.Lock()
 	l := h.links[id]
 	delete(h.links, id)
@@ -174,7 +174,7 @@ func (h *Host) linkDown(id peer.ID) {
 	}
 }
 
-func (h *Host) tell(id peer.ID, up bool) {
+func (h *host) tell(id peer.ID, up bool) {
 	select {
 	case h.news <- func() { h.handler.Peer(id, up) }:
 	case <-h.ctx.Done():
@@ -182,7 +182,7 @@ func (h *Host) tell(id peer.ID, up bool) {
 }
 
 // carry hands over the frames of a link, in order and each when it is due.
-func (h *Host) carry(l *link) {
+func (h *host) carry(l *link) {
 	for {
 		select {
 		case p := <-l.frames:
@@ -217,7 +217,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 }
 
 // fate decides about a message: how long it takes, and whether it is lost. What is sent again is decided about again.
-func (h *Host) fate(kind string, to peer.ID, message []byte) (took time.Duration, lost bool) {
+func (h *host) fate(kind string, to peer.ID, message []byte) (took time.Duration, lost bool) {
 	w := h.net.sky()
 	c := h.net.chance.of(kind, string(h.id), string(to), message)
 	h.mu.Lock()
@@ -228,7 +228,7 @@ func (h *Host) fate(kind string, to peer.ID, message []byte) (took time.Duration
 }
 
 // Send implements node.Transport.
-func (h *Host) Send(to peer.ID, frame []byte) bool {
+func (h *host) Send(to peer.ID, frame []byte) bool {
 	l := h.link(to)
 	if l == nil {
 		h.stats.dropped.Add(1)
@@ -239,7 +239,7 @@ func (h *Host) Send(to peer.ID, frame []byte) bool {
 		return true
 	}
 	select {
-	case l.frames <- parcel{frame, time.Now().Add(took)}:
+	case l.frames <- packet{frame, time.Now().Add(took)}:
 		h.stats.sent.Add(1)
 		return true
 	default:
@@ -251,7 +251,7 @@ func (h *Host) Send(to peer.ID, frame []byte) bool {
 var errCut = errors.New("edge: the stream broke")
 
 // Request implements node.Transport.
-func (h *Host) Request(ctx context.Context, to peer.ID, req []byte, most int) (answer []byte, err error) {
+func (h *host) Request(ctx context.Context, to peer.ID, req []byte, most int) (answer []byte, err error) {
 	if !h.enter() {
 		return nil, p2p.ErrClosed
 	}
@@ -333,7 +333,7 @@ func (h *Host) Request(ctx context.Context, to peer.ID, req []byte, most int) (a
 }
 
 // SetMembers implements node.Transport.
-func (h *Host) SetMembers(ids []peer.ID) {
+func (h *host) SetMembers(ids []peer.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.members)
@@ -343,22 +343,22 @@ func (h *Host) SetMembers(ids []peer.ID) {
 }
 
 // Blame implements node.Transport.
-func (h *Host) Blame(id peer.ID) {
+func (h *host) Blame(id peer.ID) {
 	h.stats.blamed.Add(1)
 	h.net.blamed(h.id, id)
 }
 
 // Disconnect implements node.Transport. Links of this network come again at once.
-func (h *Host) Disconnect(peer.ID) {}
+func (h *host) Disconnect(peer.ID) {}
 
 // ID implements node.Transport.
-func (h *Host) ID() peer.ID { return h.id }
+func (h *host) ID() peer.ID { return h.id }
 
 // Addrs implements node.Transport.
-func (h *Host) Addrs() []string { return []string{addrOf(h.id) + "/p2p/" + h.id.String()} }
+func (h *host) Addrs() []string { return []string{addrOf(h.id) + "/p2p/" + h.id.String()} }
 
 // Peers implements node.Transport.
-func (h *Host) Peers() (all []p2p.PeerInfo) {
+func (h *host) Peers() (all []p2p.PeerInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, l := range h.links {
@@ -369,7 +369,7 @@ func (h *Host) Peers() (all []p2p.PeerInfo) {
 }
 
 // Stats implements node.Transport.
-func (h *Host) Stats() p2p.Stats {
+func (h *host) Stats() p2p.Stats {
 	s := &h.stats
 	return p2p.Stats{
 		Peers: uint64(len(h.Peers())), FramesSent: s.sent.Load(), FramesReceived: s.received.Load(), DroppedFull: s.dropped.Load(),

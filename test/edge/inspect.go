@@ -12,7 +12,7 @@ import (
 )
 
 // inspect makes all other calls of a node's API. It checks that each call returns in time.
-func (w *World) inspect(ctx context.Context) {
+func (w *world) inspect(ctx context.Context) {
 	c := w.newClient(2000)
 	questions := w.questions(c)
 	for c.pause(ctx) {
@@ -25,7 +25,7 @@ func (w *World) inspect(ctx context.Context) {
 }
 
 // questions are what nodes may be asked for.
-func (w *World) questions(c *client) []func(context.Context, *node.Node) {
+func (w *world) questions(c *client) []func(context.Context, *node.Node) {
 	k := func() []byte { return []byte(key(w.plan.Under[c.r.IntN(len(w.plan.Under))]+"r", c.r.IntN(3))) }
 	return []func(context.Context, *node.Node){
 		func(ctx context.Context, n *node.Node) {
@@ -83,7 +83,7 @@ func (w *World) questions(c *client) []func(context.Context, *node.Node) {
 			for _, s := range w.seats {
 				all = append(all, machine.Peer(s.id.String()))
 			}
-			n.Wheres(ctx, all)
+			n.Endpoints(ctx, all)
 			n.AskAnchors(ctx)
 		},
 		func(ctx context.Context, n *node.Node) {

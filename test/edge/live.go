@@ -13,7 +13,7 @@ import (
 )
 
 // live runs the world: clients and faults, the end of the faults, and the checks after it.
-func (w *World) live() {
+func (w *world) live() {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	asking, enough := context.WithCancel(ctx)
@@ -81,7 +81,7 @@ func (w *World) live() {
 }
 
 // settled demands that every node answers its requests, and that all reach the same height.
-func (w *World) settled() {
+func (w *world) settled() {
 	for i, s := range w.seats {
 		k, v := fmt.Sprintf("/end/%02d", i), fmt.Sprintf("end %d", i)
 		var r machine.Receipt
@@ -121,7 +121,7 @@ func (w *World) settled() {
 }
 
 // judge holds what clients saw to the committed history.
-func (w *World) judge() {
+func (w *world) judge() {
 	x := &w.register
 	var asked []sim.Asked
 	read := make(map[[2]string]bool) // values, which are written once, of keys
@@ -157,7 +157,7 @@ func (w *World) judge() {
 }
 
 // programs are the clients of other kinds.
-func (w *World) programs() (all []func(context.Context)) {
+func (w *world) programs() (all []func(context.Context)) {
 	p := &w.plan
 	for i := range p.Tenants {
 		all = append(all, w.tenant(i))

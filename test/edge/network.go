@@ -25,15 +25,15 @@ type cut struct {
 	side        map[peer.ID]bool
 }
 
-// Network carries what nodes send each other, in place of libp2p. Messages of one node to another keep their order.
-type Network struct {
+// network carries what nodes send each other, in place of libp2p. Messages of one node to another keep their order.
+type network struct {
 	chance  chance
 	weather Weather
 	detect  time.Duration // after which nodes notice at most that they are cut off
 	blamed  func(by, whom peer.ID)
 
 	mu    sync.Mutex
-	hosts map[peer.ID]*Host
+	hosts map[peer.ID]*host
 	cuts  []cut
 	pairs map[[2]peer.ID]*pair
 }
@@ -45,15 +45,15 @@ type pair struct {
 	times uint64    // that it changed
 }
 
-func newNetwork(c chance, w Weather, blamed func(by, whom peer.ID)) *Network {
-	return &Network{
+func newNetwork(c chance, w Weather, blamed func(by, whom peer.ID)) *network {
+	return &network{
 		chance: c, weather: w, detect: 3 * time.Second, blamed: blamed,
-		hosts: make(map[peer.ID]*Host), pairs: make(map[[2]peer.ID]*pair),
+		hosts: make(map[peer.ID]*host), pairs: make(map[[2]peer.ID]*pair),
 	}
 }
 
 // cutOff lets some nodes reach only each other for a time.
-func (n *Network) cutOff(d time.Duration, side ...peer.ID) {
+func (n *network) cutOff(d time.Duration, side ...peer.ID) {
 	c := cut{from: time.Now(), until: time.Now().Add(d), side: make(map[peer.ID]bool)}
 	for _, p := range side {
 		c.side[p] = true
@@ -64,20 +64,20 @@ func (n *Network) cutOff(d time.Duration, side ...peer.ID) {
 }
 
 // heal ends all that keeps nodes apart, and loses and spoils nothing from here on.
-func (n *Network) heal() {
+func (n *network) heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cuts, n.weather.Loss, n.weather.Spoil = nil, 0, 0
 }
 
 // reaches reports whether what one node sends reaches another now.
-func (n *Network) reaches(a, b peer.ID) bool {
+func (n *network) reaches(a, b peer.ID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.reachesLocked(a, b)
 }
 
-func (n *Network) reachesLocked(a, b peer.ID) bool {
+func (n *network) reachesLocked(a, b peer.ID) bool {
 	if n.hosts[a] == nil || n.hosts[b] == nil {
 		return false
 	}
@@ -91,7 +91,7 @@ func (n *Network) reachesLocked(a, b peer.ID) bool {
 }
 
 // sky is the weather now.
-func (n *Network) sky() Weather {
+func (n *network) sky() Weather {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.weather
@@ -101,7 +101,7 @@ func (n *Network) sky() Weather {
 const connectEvery = 100 * time.Millisecond
 
 // run connects and disconnects nodes until stop is closed.
-func (n *Network) run(stop <-chan struct{}) {
+func (n *network) run(stop <-chan struct{}) {
 	tick := time.NewTicker(connectEvery)
 	defer tick.Stop()
 	for {
@@ -115,14 +115,14 @@ func (n *Network) run(stop <-chan struct{}) {
 }
 
 // connect brings connections to what they should be: a cut, and its end, are noticed some time later.
-func (n *Network) connect() {
+func (n *network) connect() {
 	n.mu.Lock()
-	all := make([]*Host, 0, len(n.hosts))
+	all := make([]*host, 0, len(n.hosts))
 	for _, h := range n.hosts {
 		all = append(all, h)
 	}
 	n.mu.Unlock()
-	slices.SortFunc(all, func(a, b *Host) int { return strings.Compare(string(a.id), string(b.id)) })
+	slices.SortFunc(all, func(a, b *host) int { return strings.Compare(string(a.id), string(b.id)) })
 	now := time.Now()
 	for i, a := range all {
 		for _, b := range all[i+1:] {
@@ -163,12 +163,12 @@ func (n *Network) connect() {
 }
 
 // leave takes a host out. Nothing of it arrives any more.
-func (n *Network) leave(h *Host) {
+func (n *network) leave(h *host) {
 	n.mu.Lock()
 	if n.hosts[h.id] == h {
 		delete(n.hosts, h.id)
 	}
-	var others []*Host
+	var others []*host
 	for _, o := range n.hosts {
 		others = append(others, o)
 	}

@@ -40,8 +40,8 @@ type Plan struct {
 // scopes reports whether there are scopes below the root's.
 func (p *Plan) scopes() bool { return len(p.Under) > 1 }
 
-// Draw draws the plan of a seed.
-func Draw(seed uint64) Plan {
+// draw draws the plan of a seed.
+func draw(seed uint64) Plan {
 	c := chance(seed).of("plan")
 	r := c.stream()
 	p := Plan{

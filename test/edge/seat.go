@@ -14,15 +14,15 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Seat is a node of a world over all of its lives.
-type Seat struct {
-	world    *World
+// seat is a node of a world over all of its lives.
+type seat struct {
+	world    *world
 	number   int
 	name     string
 	identity votes.PrivateKey
 	anchor   *votes.PrivateKey // nil: an observer
 	id       peer.ID
-	disk     *Disk
+	disk     *disk
 	follow   [][]byte // see node.Config
 
 	// turn holds a token while a life begins. A start waits for its disk in virtual time, which stands still while a
@@ -38,16 +38,16 @@ type Seat struct {
 // life is one run of a node.
 type life struct {
 	node   *node.Node
-	host   *Host
+	host   *host
 	disk   *mounted
 	stop   context.CancelFunc
 	killed bool
-	done   chan struct{} // closed when Run has returned
-	err    error         // of Run, once done
+	done   chan struct{} // closed when run has returned
+	err    error         // of run, once done
 }
 
 // node is the seat's node, nil while it is down.
-func (s *Seat) node() *node.Node {
+func (s *seat) node() *node.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.life == nil {
@@ -57,7 +57,7 @@ func (s *Seat) node() *node.Node {
 }
 
 // start begins a life on what the disk has.
-func (s *Seat) start() error {
+func (s *seat) start() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	s.mu.Lock()
@@ -106,7 +106,7 @@ func (s *Seat) start() error {
 }
 
 // kept draws how many of the commits that a life did not sync a crash leaves.
-func (s *Seat) kept() int { return s.world.chance.of("keep", s.number, s.lives).below(8) }
+func (s *seat) kept() int { return s.world.chance.of("keep", s.number, s.lives).below(8) }
 
 // failing reports whether the node's disk has failed.
 func (l *life) failing() bool {
@@ -122,7 +122,7 @@ func (l *life) failing() bool {
 func (l *life) end() { l.stop() }
 
 // anchorKey makes the anchor's key of a node that applies for a seat, and keeps it.
-func (w *World) anchorKey(s *Seat) (votes.PrivateKey, error) {
+func (w *world) anchorKey(s *seat) (votes.PrivateKey, error) {
 	key, err := votes.GenerateKey(votes.Ed25519, w.chance.of("anchor", s.number))
 	if err == nil {
 		s.mu.Lock()
@@ -135,7 +135,7 @@ func (w *World) anchorKey(s *Seat) (votes.PrivateKey, error) {
 // counting counts what nodes log.
 type counting struct {
 	slog.Handler
-	w *World
+	w *world
 }
 
 func (h counting) Enabled(context.Context, slog.Level) bool { return true }
@@ -157,7 +157,7 @@ const closeWithin = 20 * time.Second
 
 // stop ends a life. killed says that the process dies at once: nothing that it does from here on is seen, and the disk
 // forgets some of what was not synced.
-func (s *Seat) stop(killed bool) {
+func (s *seat) stop(killed bool) {
 	s.turn <- struct{}{} // a life that begins is stopped, too
 	s.mu.Lock()
 	l := s.life

@@ -12,8 +12,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// tenancy is a lease and its key, as its client knows it.
-type tenancy struct {
+// leaseState is a lease and its key, as its client knows it.
+type leaseState struct {
 	key     string
 	ttl     time.Duration
 	renewed time.Time // when the last renewal that was acknowledged was asked for
@@ -24,7 +24,7 @@ type tenancy struct {
 // tenancies are those of all clients.
 type tenancies struct {
 	mu  sync.Mutex
-	all []*tenancy
+	all []*leaseState
 }
 
 const (
@@ -33,7 +33,7 @@ const (
 )
 
 // tenant grants leases, attaches a key to each and keeps it alive for a while, until ctx ends.
-func (w *World) tenant(number int) func(context.Context) {
+func (w *world) tenant(number int) func(context.Context) {
 	return func(ctx context.Context) {
 		c := w.newClient(1000 + number)
 		for i := 0; c.pause(ctx); i++ {
@@ -46,7 +46,7 @@ func (w *World) tenant(number int) func(context.Context) {
 // lease is one lease, from its grant to its end.
 func (c *client) lease(ctx context.Context, k string) {
 	ttl := int64(tenantTTL + c.r.IntN(4))
-	t := &tenancy{key: k, ttl: time.Duration(ttl) * time.Second, renewed: time.Now()}
+	t := &leaseState{key: k, ttl: time.Duration(ttl) * time.Second, renewed: time.Now()}
 	var id int64
 	if !c.w.call(c.seat(), "grant", 5*time.Second, func(ctx context.Context, n *node.Node) (err error) {
 		var r machine.Receipt
@@ -90,7 +90,7 @@ func (c *client) lease(ctx context.Context, k string) {
 }
 
 // renew keeps a lease alive. It reports false if there is none any more.
-func (c *client) renew(t *tenancy, id int64) bool {
+func (c *client) renew(t *leaseState, id int64) bool {
 	began, gone := time.Now(), false
 	ok := c.w.call(c.seat(), "keeping alive", 3*time.Second, func(ctx context.Context, n *node.Node) error {
 		ttls, err := n.KeepAlive(ctx, []int64{id})
@@ -117,7 +117,7 @@ func (c *client) renew(t *tenancy, id int64) bool {
 }
 
 // judgeLeases holds the deletions of leased keys to what clients asked for. All leases must be over.
-func (w *World) judgeLeases() {
+func (w *world) judgeLeases() {
 	for _, t := range w.leases.all {
 		at := w.truth.deletions(t.key)
 		switch {

@@ -30,7 +30,7 @@ func changeOf(e *scope.Event) change {
 
 // truth is the committed history, read from the states of all nodes as their blocks become final. No watch takes part.
 type truth struct {
-	w *World
+	w *world
 
 	mu     sync.Mutex
 	scopes map[aweigh.ScopeID]*ledger
@@ -43,10 +43,10 @@ type ledger struct {
 	seen    map[int64]time.Time
 }
 
-func newTruth(w *World) *truth { return &truth{w: w, scopes: make(map[aweigh.ScopeID]*ledger)} }
+func newTruth(w *world) *truth { return &truth{w: w, scopes: make(map[aweigh.ScopeID]*ledger)} }
 
 // scribe follows the states of a node, over all of its lives, until ctx ends.
-func (t *truth) scribe(ctx context.Context, s *Seat) {
+func (t *truth) scribe(ctx context.Context, s *seat) {
 	next := make(map[aweigh.ScopeID]int64)
 	for ctx.Err() == nil {
 		n := s.node()
@@ -71,7 +71,7 @@ func (t *truth) scribe(ctx context.Context, s *Seat) {
 }
 
 // read reads what is new in a part's state, from a revision on, and returns the next one.
-func (t *truth) read(ctx context.Context, s *Seat, p *node.Replica, from int64) (next int64) {
+func (t *truth) read(ctx context.Context, s *seat, p *node.Replica, from int64) (next int64) {
 	v, err := p.Read(ctx, false)
 	if err != nil {
 		if !errors.Is(err, node.ErrInstalling) && !tolerable(err) {

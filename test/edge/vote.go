@@ -20,7 +20,7 @@ const guarded = "/m/"
 var verbs = action.Table{{Verb: "look", Class: action.Read}, {Verb: "ring", Class: action.Signal}, {Verb: "set", Class: action.Write}}
 
 // vote proposes changes of guarded keys, which the anchors approve at their own nodes, until ctx ends.
-func (w *World) vote(ctx context.Context) {
+func (w *world) vote(ctx context.Context) {
 	c := w.newClient(4000)
 	open := make(map[string]bool)
 	for i := 0; c.pause(ctx); i++ {
@@ -30,7 +30,7 @@ func (w *World) vote(ctx context.Context) {
 
 // motion is one motion, from its proposal to its end. What it proposes stands in open unless it ended: then it may
 // still be done later than what other motions propose.
-func (w *World) motion(c *client, number int, open map[string]bool) {
+func (w *world) motion(c *client, number int, open map[string]bool) {
 	k, v := fmt.Sprintf("%s%02d", guarded, number%4), fmt.Sprint("motion ", number)
 	var id []byte
 	open[v] = true
@@ -82,7 +82,7 @@ func (w *World) motion(c *client, number int, open map[string]bool) {
 }
 
 // admit has an observer apply for a seat, and the anchors approve it.
-func (w *World) admit(ctx context.Context) {
+func (w *world) admit(ctx context.Context) {
 	if !rest(ctx, w.plan.Length/3) {
 		return
 	}

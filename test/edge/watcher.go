@@ -15,7 +15,7 @@ import (
 // watcher watches a range of keys from a revision on. Its watches are cut, and go on from the next revision, at any
 // node: in the end it has each change once and in order.
 type watcher struct {
-	w        *World
+	w        *world
 	name     string
 	r        *rand.Rand
 	key, end []byte
@@ -39,7 +39,7 @@ type delivery struct {
 	at       time.Duration
 }
 
-func (w *World) newWatcher(number int) *watcher {
+func (w *world) newWatcher(number int) *watcher {
 	x := &watcher{w: w, name: fmt.Sprintf("watch %d", number), r: w.chance.of("watcher", number).stream(), from: 1, next: 1}
 	x.key, x.end = []byte("/"), []byte("0")
 	if number%3 == 1 {
@@ -88,7 +88,7 @@ func (x *watcher) run(ctx context.Context, over <-chan struct{}) {
 var errEnough = errors.New("edge: enough")
 
 // once watches at one node for a while.
-func (x *watcher) once(ctx context.Context, s *Seat, l *life, over <-chan struct{}) {
+func (x *watcher) once(ctx context.Context, s *seat, l *life, over <-chan struct{}) {
 	length := time.Duration(500+x.r.IntN(6000)) * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
@@ -132,7 +132,7 @@ func (x *watcher) once(ctx context.Context, s *Seat, l *life, over <-chan struct
 }
 
 // take takes a delivery.
-func (x *watcher) take(s *Seat, c *node.Changes) {
+func (x *watcher) take(s *seat, c *node.Changes) {
 	if c.Revision < x.heard {
 		x.w.fail("watch", "%s at %s: everything up to revision %d was delivered, and then up to %d", x.name, s.name, x.heard, c.Revision)
 	}
@@ -165,7 +165,7 @@ func (x *watcher) passed(revision int64) string {
 }
 
 // compacted goes on behind what was compacted.
-func (x *watcher) compacted(s *Seat, asked int64) {
+func (x *watcher) compacted(s *seat, asked int64) {
 	most := x.w.compactedMost()
 	if asked >= most {
 		x.w.fail("watch", "%s at %s: revision %d is called compacted, and nothing beyond %d was", x.name, s.name, asked, most)
@@ -206,7 +206,7 @@ const budgetSlack = 512 << 10
 
 // budget holds what the watches of a node hold to its budget. What is read ahead of scopes that it does not hold has
 // room of its own, and is looked at when no watch is left.
-func (w *World) budget(s *Seat, n *node.Node, slack int64) {
+func (w *world) budget(s *seat, n *node.Node, slack int64) {
 	if m := n.WatchMemory(); (slack == 0 || !w.plan.Foreign) && m.Used > m.Limit+slack {
 		w.fail("budget", "the watches of %s hold %d bytes, %d are their budget", s.name, m.Used, m.Limit)
 	}

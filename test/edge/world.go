@@ -19,14 +19,14 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// World is nodes, what befalls them, and their clients.
-type World struct {
+// world is nodes, what befalls them, and their clients.
+type world struct {
 	plan    Plan
 	chance  chance
 	log     *slog.Logger
 	genesis scope.Genesis
-	net     *Network
-	seats   []*Seat
+	net     *network
+	seats   []*seat
 	truth   *truth
 	began   time.Time
 
@@ -53,14 +53,14 @@ type Result struct {
 	Counts   map[string]int // of what happened
 }
 
-// Run runs the world of a seed, in a bubble of testing/synctest.
-func Run(seed uint64, log *slog.Logger) *Result {
-	return Draw(seed).Run(log)
+// run runs the world of a seed, in a bubble of testing/synctest.
+func run(seed uint64, log *slog.Logger) *Result {
+	return draw(seed).Run(log)
 }
 
-// Run runs the world.
+// run runs the world.
 func (p Plan) Run(log *slog.Logger) *Result {
-	w := &World{plan: p, chance: chance(p.Seed).of("world"), log: log, counts: make(map[string]int), began: time.Now()}
+	w := &world{plan: p, chance: chance(p.Seed).of("world"), log: log, counts: make(map[string]int), began: time.Now()}
 	w.truth, w.log = newTruth(w), slog.New(counting{log.Handler(), w})
 	if err := w.found(); err != nil {
 		w.fail("founding", "%v", err)
@@ -84,14 +84,14 @@ func (p Plan) Run(log *slog.Logger) *Result {
 	return w.result()
 }
 
-func (w *World) result() *Result {
+func (w *world) result() *Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return &Result{Seed: w.plan.Seed, Plan: w.plan, Failures: slices.Clone(w.failures), Counts: w.counts}
 }
 
 // fail notes that something is wrong. The first few of a kind are enough.
-func (w *World) fail(what, format string, args ...any) {
+func (w *world) fail(what, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	same := 0
@@ -106,14 +106,14 @@ func (w *World) fail(what, format string, args ...any) {
 }
 
 // count counts what happened.
-func (w *World) count(what string, n int) {
+func (w *world) count(what string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counts[what] += n
 }
 
 // found makes the genesis and the seats.
-func (w *World) found() error {
+func (w *world) found() error {
 	p := &w.plan
 	w.net = newNetwork(w.chance.of("network"), p.Weather, func(by, whom peer.ID) {
 		if w.count("blames", 1); p.Weather.Spoil == 0 {
@@ -122,7 +122,7 @@ func (w *World) found() error {
 	})
 	var founders []machine.Founder
 	for i := range p.Anchors + p.Observers {
-		s := &Seat{world: w, number: i, name: fmt.Sprintf("n%d", i), disk: newDisk(), keep: 1 << 30, turn: make(chan struct{}, 1)}
+		s := &seat{world: w, number: i, name: fmt.Sprintf("n%d", i), disk: newDisk(), keep: 1 << 30, turn: make(chan struct{}, 1)}
 		var err error
 		if s.identity, err = votes.GenerateKey(votes.Ed25519, w.chance.of("identity", i)); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (w *World) found() error {
 	return err
 }
 
-func (w *World) policy() scope.Policy {
+func (w *world) policy() scope.Policy {
 	p := scope.OpenPolicy(w.plan.Mode)
 	p.Limits.Rate, p.Actions = w.plan.Rate, verbs
 	if w.plan.Epoch > 0 {
@@ -164,7 +164,7 @@ func (w *World) policy() scope.Policy {
 	return p
 }
 
-func (w *World) nameOf(id peer.ID) string {
+func (w *world) nameOf(id peer.ID) string {
 	for _, s := range w.seats {
 		if s.id == id {
 			return s.name
@@ -174,14 +174,14 @@ func (w *World) nameOf(id peer.ID) string {
 }
 
 // start starts a node; that must succeed, unless its disk is full: then it is started when that is over.
-func (w *World) start(s *Seat) {
+func (w *world) start(s *seat) {
 	if err := s.start(); err != nil && !errors.Is(err, errFull) {
 		w.fail("start", "%v", err)
 	}
 }
 
 // audit has the store of each node checked, as "aweigh doctor --state" does.
-func (w *World) audit() {
+func (w *world) audit() {
 	for _, s := range w.seats {
 		if s.lives == 0 {
 			continue
@@ -193,33 +193,33 @@ func (w *World) audit() {
 }
 
 // late reports whether the node joins when the world is old.
-func (s *Seat) late() bool { return s.world.plan.Late && s.number == len(s.world.seats)-1 }
+func (s *seat) late() bool { return s.world.plan.Late && s.number == len(s.world.seats)-1 }
 
 // since is a moment of the world's time.
-func (w *World) since(t time.Time) time.Duration { return t.Sub(w.began) }
+func (w *world) since(t time.Time) time.Duration { return t.Sub(w.began) }
 
 // acknowledge notes that a change was acknowledged.
-func (w *World) acknowledge(revision int64) {
+func (w *world) acknowledge(revision int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.acked = max(w.acked, revision)
 }
 
-func (w *World) acknowledged() int64 {
+func (w *world) acknowledged() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.acked
 }
 
 // compactedMost is the highest revision below which anything may have been compacted.
-func (w *World) compactedMost() int64 {
+func (w *world) compactedMost() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.compacted
 }
 
 // old is errGone for what may have been compacted.
-func (w *World) old(n *node.Node, err error, revision int64) error {
+func (w *world) old(n *node.Node, err error, revision int64) error {
 	if !errors.Is(err, scope.ErrCompacted) {
 		return err
 	}

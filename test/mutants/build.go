@@ -36,7 +36,7 @@ func (r *runner) buildOf(ctx context.Context, list []Mutant, edge bool, out []pr
 		if list[i].edge() != edge {
 			continue
 		}
-		files, err := list[i].Sources(r.root)
+		files, err := list[i].sources(r.root)
 		shares := false
 		if err == nil {
 			shares, err = s.add(i+1, files)
@@ -58,7 +58,7 @@ func (r *runner) share(ctx context.Context, list []Mutant, together []int, edge 
 	for len(together) > 0 && ctx.Err() == nil {
 		s := newSharing(r.read)
 		for _, i := range together {
-			files, err := list[i].Sources(r.root)
+			files, err := list[i].sources(r.root)
 			if err == nil {
 				_, err = s.add(i+1, files)
 			}

@@ -12,8 +12,8 @@ import (
 //go:embed list
 var lists embed.FS
 
-// Load reads the list.
-func Load() (all []Mutant, err error) {
+// load reads the list.
+func load() (all []Mutant, err error) {
 	files, err := fs.Glob(lists, "list/*.diff")
 	if err != nil {
 		return nil, err

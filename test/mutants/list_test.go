@@ -8,13 +8,13 @@ import (
 // Code changes, and the list must follow it. That the mutants build is shown when
 // they are planted.
 func TestMutantsApply(t *testing.T) {
-	all, err := Load()
+	all, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range all {
 		m := &all[i]
-		if _, err := m.Sources("../.."); err != nil {
+		if _, err := m.sources("../.."); err != nil {
 			t.Error(err)
 		}
 		for j := range m.Edits {

@@ -88,7 +88,7 @@ func mutants(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil || f.NArg() > 0 {
 		return errors.Join(errUsage, err)
 	}
-	all, err := Load()
+	all, err := load()
 	if err != nil {
 		return err
 	}

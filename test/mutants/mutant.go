@@ -36,8 +36,8 @@ func (e *Edit) Apply(source string) (string, error) {
 	return source[:at] + e.New + source[at+len(e.Old):], nil
 }
 
-// Sources are the files of a tree with the mutant planted, by name.
-func (m *Mutant) Sources(root string) (map[string]string, error) {
+// sources are the files of a tree with the mutant planted, by name.
+func (m *Mutant) sources(root string) (map[string]string, error) {
 	files := make(map[string]string)
 	for i := range m.Edits {
 		e := &m.Edits[i]

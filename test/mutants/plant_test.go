@@ -82,7 +82,7 @@ func TestWhatDoesNotCompileIsBlamed(t *testing.T) {
 
 // The whole list, as one program, must at least be Go.
 func TestTheListParsesAsOneProgram(t *testing.T) {
-	all, err := Load()
+	all, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestTheListParsesAsOneProgram(t *testing.T) {
 	})
 	alone := 0
 	for i := range all {
-		files, err := all[i].Sources("../..")
+		files, err := all[i].sources("../..")
 		if err != nil {
 			t.Fatal(err)
 		}

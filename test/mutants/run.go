@@ -60,7 +60,7 @@ func (r *runner) run(ctx context.Context, m *Mutant, p program) (out Report) {
 
 // test runs the tests of the packages that a mutant changes.
 func (r *runner) test(ctx context.Context, m *Mutant) (string, error) {
-	files, err := m.Sources(r.root)
+	files, err := m.sources(r.root)
 	if err != nil {
 		return "", err
 	}

@@ -435,14 +435,14 @@ func TestP33BothBallotsAreKept(t *testing.T) {
 	s := newShip(t, p, Limits{})
 	voter := p[0].Public().ID()
 	s.offer(p.ballot(t, 0, 1, votes.Reject))
-	if _, ok, err := s.box.Equivocation(s.disk, motionID(1), voter); ok || err != nil {
+	if _, ok, err := s.box.equivocation(s.disk, motionID(1), voter); ok || err != nil {
 		t.Fatalf("a proof against an honest voter, %v", err)
 	}
 	if out, _ := s.offer(p.ballot(t, 0, 1, votes.Approve)); out != Equivocated {
 		t.Fatal(out)
 	}
 	s.reopen()
-	e, ok, err := s.box.Equivocation(s.disk, motionID(1), voter)
+	e, ok, err := s.box.equivocation(s.disk, motionID(1), voter)
 	if !ok || err != nil {
 		t.Fatal(err)
 	}

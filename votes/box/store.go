@@ -219,9 +219,9 @@ func stored(key, value []byte) (votes.CheckedMotionBallot, error) {
 	return c, nil
 }
 
-// Equivocation is the proof that a voter chose both things on a motion, if the
+// equivocation is the proof that a voter chose both things on a motion, if the
 // box holds it.
-func (b *Box) Equivocation(r kv.Reader, id votes.MotionID, voter aweigh.Hash) (e votes.MotionEquivocation, ok bool, err error) {
+func (b *Box) equivocation(r kv.Reader, id votes.MotionID, voter aweigh.Hash) (e votes.MotionEquivocation, ok bool, err error) {
 	var both [2]votes.MotionBallot
 	for i, choice := range []votes.Choice{votes.Approve, votes.Reject} {
 		v := votes.MotionBallot{MotionVote: votes.MotionVote{Motion: id, Choice: choice}, Voter: voter}

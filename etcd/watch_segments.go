@@ -23,10 +23,10 @@ func (r *reading) watch(x *watch) error {
 		r.more = true // what came since was not looked for
 		return r.give(x)
 	}
-	for i := 0; i < len(x.legs); i++ {
-		l := x.legs[i]
+	for i := 0; i < len(x.segments); i++ {
+		l := x.segments[i]
 		if !l.Ahead() {
-			gone, err := r.leg(x, l)
+			gone, err := r.segment(x, l)
 			if errors.Is(err, node.ErrInstalling) { // its state comes, and the other watches need not wait for it
 				r.held = true
 				return nil
@@ -40,16 +40,16 @@ func (r *reading) watch(x *watch) error {
 			return err
 		}
 		if parts != nil {
-			x.legs, r.more = slices.Replace(x.legs, i, i+1, parts...), true
+			x.segments, r.more = slices.Replace(x.segments, i, i+1, parts...), true
 		}
 	}
-	if len(x.legs) == 1 {
-		l := x.legs[0]
+	if len(x.segments) == 1 {
+		l := x.segments[0]
 		x.found, x.after = l.Read, max(x.next, l.Done()+1) // as far as a list goes: node.Range
 		l.Read = nil
 		return r.give(x)
 	}
-	found, done, held := node.Merge(r.ctx, x.legs)
+	found, done, held := node.Merge(r.ctx, x.segments)
 	r.held = r.held || held
 	x.found, x.after = found, max(x.next, done+1)
 	return r.give(x)
@@ -66,9 +66,9 @@ func (r *reading) give(x *watch) error {
 	return err
 }
 
-// leg reads what is next for a leg; gone says that the watch ended, because that was
+// segment reads what is next for a segment; gone says that the watch ended, because that was
 // compacted.
-func (r *reading) leg(x *watch, l *node.WatchSegment) (gone bool, err error) {
+func (r *reading) segment(x *watch, l *node.WatchSegment) (gone bool, err error) {
 	if l.Part == nil { // this node does not hold the scope
 		compacted, err := l.Pull()
 		if err == nil && compacted > 0 {
