@@ -179,7 +179,7 @@ func (s *service) Vote(ctx context.Context, req *connect.Request[aweighv1.VoteRe
 // HandIn implements aweighv1connect.NodeHandler.
 func (s *service) HandIn(ctx context.Context, req *connect.Request[aweighv1.HandInRequest]) (*connect.Response[aweighv1.HandInResponse], error) {
 	var all []votes.MotionBallot
-	for r := votes.NewMotionBallotReader(bytes.NewReader(req.Msg.Bundle), votes.BundleLimits{}); ; {
+	for r := votes.NewMotionBallotReader(bytes.NewReader(req.Msg.Bundle), votes.BallotFileLimits{}); ; {
 		b, err := r.Next()
 		if err == io.EOF {
 			break

@@ -133,7 +133,7 @@ func (x *execution) delegate(d *decided) error {
 	if parent.Descent != nil {
 		depth = parent.Descent.Depth + 1
 	}
-	g, ops, err := h.found(child, x.block.Header.Time, Descent{
+	g, ops, err := h.newGenesis(child, x.block.Header.Time, Descent{
 		Network: head.Network, Started: head.Started, Parent: head.Scope, Depth: depth,
 		Height: x.block.Header.Height, Block: x.block.Hash(), Entry: x.nextEntry(), Revision: at.main,
 		Keys: int64(len(h.keys)), Bound: bound,
@@ -282,8 +282,8 @@ func (h *handover) leave(x *execution) error {
 	return nil
 }
 
-// found makes the child's genesis and the ops that make its state.
-func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (Genesis, []kv.Op, error) {
+// newGenesis makes the child's genesis and the ops that make its state.
+func (h *handover) newGenesis(c *Child, at aweigh.Instant, d Descent, by *decided) (Genesis, []kv.Op, error) {
 	var b founding
 	var held int64
 	priors := make([]aweigh.Hash, len(h.keys))

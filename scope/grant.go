@@ -12,9 +12,9 @@ import (
 )
 
 // Grant lets another key act with a part of its signer's rights, without a decision of the anchors: a certificate of
-// delegation (RFC 2693, section 6). Grants form chains: the key that holds one may sign another for a part of it. The
-// first of a chain is signed by an author that the policy permits, and no grant of a chain permits more than the one
-// before (P45).
+// delegation (RFC 2693, section 6), which the command line calls a token. Grants form chains: the key that holds one
+// may sign another for a part of it. The first of a chain is signed by an author that the policy permits, and no grant
+// of a chain permits more than the one before (P45).
 type Grant struct {
 	_         struct{} `cbor:",toarray"`
 	Scope     aweigh.ScopeID

@@ -50,6 +50,9 @@ func newPlay(name string) play {
 	if p := newBallotPlay(name); p != nil {
 		return p
 	}
+	if name != "twins" {
+		panic("sim: a play without code: " + name) // a scenario names only those in scenario.Plays
+	}
 	return &twins{}
 }
 

@@ -62,7 +62,7 @@ func (l *Ledger) apply(p Params, ev Evidence, changes []Change) []Change {
 	if known {
 		s = l.standings[at]
 	}
-	after, reason := l.judge(p, s, known, ev)
+	after, reason := l.applyEvidence(p, s, known, ev)
 	changes = append(changes, Change{Epoch: ev.Epoch, Evidence: ev, Before: s.Score, After: after.Score, Reason: reason})
 	switch {
 	case known:

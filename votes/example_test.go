@@ -75,7 +75,7 @@ func ExampleSignMotionBallot() {
 
 	// Days later, where there is one.
 	voters, _ := votes.NewKeySet(key.Public())
-	r := votes.NewMotionBallotReader(bytes.NewReader(stick), votes.BundleLimits{})
+	r := votes.NewMotionBallotReader(bytes.NewReader(stick), votes.BallotFileLimits{})
 	for {
 		b, err := r.Next()
 		if err != nil {

@@ -15,41 +15,41 @@ func AppendMotionBallots(bundle []byte, ballots ...MotionBallot) []byte {
 	return bundle
 }
 
-// BundleLimits bound what a MotionBallotReader reads. Zero values stand for
-// DefaultBundleLimits.
-type BundleLimits struct {
+// BallotFileLimits bound what a MotionBallotReader reads. Zero values stand for
+// DefaultBallotFileLimits.
+type BallotFileLimits struct {
 	Ballots int   // how many
 	Bytes   int64 // how long in all
 }
 
-// DefaultBundleLimits are a full ballot box of ballots of ordinary size.
-var DefaultBundleLimits = BundleLimits{Ballots: 1_000_000, Bytes: 1 << 30}
+// DefaultBallotFileLimits are a full ballot box of ballots of ordinary size.
+var DefaultBallotFileLimits = BallotFileLimits{Ballots: 1_000_000, Bytes: 1 << 30}
 
-// bundleError states where a bundle is bad. It wraps ErrMalformed,
-// ErrBundleLimit or the error of the underlying reader; io.ErrUnexpectedEOF too
+// ballotFileError states where a bundle is bad. It wraps ErrMalformed,
+// ErrBallotFileLimit or the error of the underlying reader; io.ErrUnexpectedEOF too
 // where the bundle ends within a ballot.
-type bundleError struct {
+type ballotFileError struct {
 	Ballot int   // the first bad ballot, from 0: so many are good
 	Offset int64 // where it begins, in bytes
 	Err    error
 }
 
 // Error implements error.
-func (e *bundleError) Error() string {
+func (e *ballotFileError) Error() string {
 	return fmt.Sprintf("ballot %d of the bundle, at byte %d: %v", e.Ballot+1, e.Offset, e.Err)
 }
 
 // Unwrap is the reason.
-func (e *bundleError) Unwrap() error { return e.Err }
+func (e *ballotFileError) Unwrap() error { return e.Err }
 
-// ErrBundleLimit is wrapped if a bundle is longer than the limits allow.
-var ErrBundleLimit = errors.New("votes: bundle over the limit")
+// ErrBallotFileLimit is wrapped if a bundle is longer than the limits allow.
+var ErrBallotFileLimit = errors.New("votes: bundle over the limit")
 
 // MotionBallotReader reads a bundle as a stream, in memory that does not depend
 // on its length. It skips nothing: after the first bad ballot it ends.
 type MotionBallotReader struct {
 	r       io.Reader
-	limits  BundleLimits
+	limits  BallotFileLimits
 	buf     []byte // read, not yet decoded
 	room    []byte // what buf lies in
 	ended   error  // of r; io.EOF at its end
@@ -59,18 +59,18 @@ type MotionBallotReader struct {
 }
 
 // NewMotionBallotReader reads a bundle from r.
-func NewMotionBallotReader(r io.Reader, limits BundleLimits) *MotionBallotReader {
+func NewMotionBallotReader(r io.Reader, limits BallotFileLimits) *MotionBallotReader {
 	if limits.Ballots == 0 {
-		limits.Ballots = DefaultBundleLimits.Ballots
+		limits.Ballots = DefaultBallotFileLimits.Ballots
 	}
 	if limits.Bytes == 0 {
-		limits.Bytes = DefaultBundleLimits.Bytes
+		limits.Bytes = DefaultBallotFileLimits.Bytes
 	}
 	return &MotionBallotReader{r: r, limits: limits, room: make([]byte, 16*MaxMotionBallot)}
 }
 
 // Next is the next ballot, or io.EOF after the last. Any other error is a
-// *bundleError, and comes again when called again.
+// *ballotFileError, and comes again when called again.
 func (r *MotionBallotReader) Next() (MotionBallot, error) {
 	if r.failed != nil {
 		return MotionBallot{}, r.failed
@@ -82,7 +82,7 @@ func (r *MotionBallotReader) Next() (MotionBallot, error) {
 		return MotionBallot{}, io.EOF
 	}
 	if err != nil {
-		r.failed = &bundleError{Ballot: r.ballots, Offset: r.offset, Err: err}
+		r.failed = &ballotFileError{Ballot: r.ballots, Offset: r.offset, Err: err}
 		return MotionBallot{}, r.failed
 	}
 	r.buf = r.buf[n:]
@@ -100,12 +100,12 @@ func (r *MotionBallotReader) decode() (MotionBallot, int, error) {
 		return MotionBallot{}, 0, r.ended
 	}
 	if r.ballots >= r.limits.Ballots {
-		return MotionBallot{}, 0, fmt.Errorf("%w: more than %d ballots", ErrBundleLimit, r.limits.Ballots)
+		return MotionBallot{}, 0, fmt.Errorf("%w: more than %d ballots", ErrBallotFileLimit, r.limits.Ballots)
 	}
 	b, n, err := decodeMotionBallot(r.buf[:min(len(r.buf), MaxMotionBallot)])
 	switch {
 	case err == nil && r.offset+int64(n) > r.limits.Bytes:
-		return b, 0, fmt.Errorf("%w: more than %d bytes", ErrBundleLimit, r.limits.Bytes)
+		return b, 0, fmt.Errorf("%w: more than %d bytes", ErrBallotFileLimit, r.limits.Bytes)
 	case err == nil:
 		return b, n, nil
 	case errors.Is(err, io.ErrUnexpectedEOF) && r.ended != io.EOF:

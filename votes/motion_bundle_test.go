@@ -44,7 +44,7 @@ func TestBundlesAreReadAsStreams(t *testing.T) {
 		"in halves":     iotest.HalfReader,
 		"end with data": iotest.DataErrReader,
 	} {
-		r := NewMotionBallotReader(wrap(bytes.NewReader(bundle)), BundleLimits{})
+		r := NewMotionBallotReader(wrap(bytes.NewReader(bundle)), BallotFileLimits{})
 		for i := range want {
 			b, err := r.Next()
 			if err != nil || !bytes.Equal(b.Encode(), want[i].Encode()) {
@@ -87,9 +87,9 @@ func TestBundlesSkipNothing(t *testing.T) {
 			} else {
 				source = io.MultiReader(bytes.NewReader(bundle[:offset+7]), iotest.ErrReader(iotest.ErrTimeout))
 			}
-			r := NewMotionBallotReader(source, BundleLimits{})
+			r := NewMotionBallotReader(source, BallotFileLimits{})
 			got, err := readAll(r)
-			var where *bundleError
+			var where *ballotFileError
 			if !errors.As(err, &where) || !errors.Is(err, c.want) || got != i || where.Ballot != i || where.Offset != int64(offset) {
 				t.Fatalf("%s at ballot %d, byte %d: %d ballots read, %v", c.name, i, offset, got, err)
 			}
@@ -104,22 +104,22 @@ func TestBundlesSkipNothing(t *testing.T) {
 func TestBundlesAreBounded(t *testing.T) {
 	all, bundle := bundleOf(t, 20)
 	for _, c := range []struct {
-		limits BundleLimits
+		limits BallotFileLimits
 		want   int
 	}{
-		{BundleLimits{Ballots: 19}, 19},
-		{BundleLimits{Bytes: int64(len(bundle)) - 1}, 19},
-		{BundleLimits{Bytes: int64(len(all[0].Encode()))}, 1},
+		{BallotFileLimits{Ballots: 19}, 19},
+		{BallotFileLimits{Bytes: int64(len(bundle)) - 1}, 19},
+		{BallotFileLimits{Bytes: int64(len(all[0].Encode()))}, 1},
 	} {
 		n, err := readAll(NewMotionBallotReader(bytes.NewReader(bundle), c.limits))
-		if n != c.want || !errors.Is(err, ErrBundleLimit) {
+		if n != c.want || !errors.Is(err, ErrBallotFileLimit) {
 			t.Errorf("%+v: %d read, %v", c.limits, n, err)
 		}
 	}
-	if n, err := readAll(NewMotionBallotReader(bytes.NewReader(bundle), BundleLimits{Ballots: 20, Bytes: int64(len(bundle))})); n != 20 || err != io.EOF {
+	if n, err := readAll(NewMotionBallotReader(bytes.NewReader(bundle), BallotFileLimits{Ballots: 20, Bytes: int64(len(bundle))})); n != 20 || err != io.EOF {
 		t.Errorf("at the limits: %d read, %v", n, err)
 	}
-	if n, err := readAll(NewMotionBallotReader(stuck{}, BundleLimits{})); n != 0 || !errors.Is(err, io.ErrNoProgress) {
+	if n, err := readAll(NewMotionBallotReader(stuck{}, BallotFileLimits{})); n != 0 || !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("a reader that gives nothing: %d, %v", n, err)
 	}
 }
@@ -134,7 +134,7 @@ func FuzzMotionBallotReader(f *testing.F) {
 	f.Add(bundle, 3)
 	f.Add(bundle[:500], 1)
 	f.Fuzz(func(t *testing.T, data []byte, chunk int) {
-		r := NewMotionBallotReader(iotest.HalfReader(bytes.NewReader(data)), BundleLimits{Ballots: 100})
+		r := NewMotionBallotReader(iotest.HalfReader(bytes.NewReader(data)), BallotFileLimits{Ballots: 100})
 		var back []byte
 		for {
 			b, err := r.Next()
@@ -145,7 +145,7 @@ func FuzzMotionBallotReader(f *testing.F) {
 				return
 			}
 			if err != nil {
-				var where *bundleError
+				var where *ballotFileError
 				if !errors.As(err, &where) || where.Offset != int64(len(back)) || !bytes.HasPrefix(data, back) {
 					t.Fatalf("%v after %x of %x", err, back, data)
 				}

@@ -95,7 +95,7 @@ func (a *app) handInFile(ctx context.Context, s *session, name string, done *sho
 		return errEmpty, nil
 	}
 	before := *done
-	damaged, err = s.handIn(ctx, name, box.ReadFile(filepath.Base(name), bytes, votes.BundleLimits{}), done)
+	damaged, err = s.handIn(ctx, name, box.ReadFile(filepath.Base(name), bytes, votes.BallotFileLimits{}), done)
 	if damaged == nil || name == "-" || done.Count() > before.Count() {
 		return damaged, err
 	}

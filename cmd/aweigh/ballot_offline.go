@@ -169,7 +169,7 @@ func (a *app) ballotShow() *cobra.Command {
 		}
 		var broken error
 		for _, name := range args {
-			raw, err := a.read(name, votes.DefaultBundleLimits.Bytes)
+			raw, err := a.read(name, votes.DefaultBallotFileLimits.Bytes)
 			if err != nil {
 				return err
 			}
@@ -225,7 +225,7 @@ func (s *showing) about(r *scope.MotionReport) (err error) {
 
 // file reads the ballots of one file.
 func (s *showing) file(name string, raw []byte) error {
-	r := votes.NewMotionBallotReader(bytes.NewReader(raw), votes.BundleLimits{})
+	r := votes.NewMotionBallotReader(bytes.NewReader(raw), votes.BallotFileLimits{})
 	n := 0
 	for {
 		b, err := r.Next()

@@ -133,7 +133,7 @@ const wantedAtOnce = 2000
 func move(ctx context.Context, from, to *session, ids [][]byte, done *show.HandedIn) error {
 	for some := range slices.Chunk(ids, wantedAtOnce) {
 		err := from.Client.Ballots(ctx, some, func(bundle []byte) error {
-			damaged, err := to.handIn(ctx, "", votes.NewMotionBallotReader(bytes.NewReader(bundle), votes.BundleLimits{}), done)
+			damaged, err := to.handIn(ctx, "", votes.NewMotionBallotReader(bytes.NewReader(bundle), votes.BallotFileLimits{}), done)
 			return errors.Join(damaged, err)
 		})
 		if err != nil {

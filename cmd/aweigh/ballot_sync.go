@@ -88,7 +88,7 @@ func (s *session) takeFile(ctx context.Context, dir, name string, there map[stri
 		return err, nil
 	}
 	defer f.Close()
-	return s.handIn(ctx, name, &noting{FileReader: box.ReadFile(name, f, votes.BundleLimits{}), there: there}, done)
+	return s.handIn(ctx, name, &noting{FileReader: box.ReadFile(name, f, votes.BallotFileLimits{}), there: there}, done)
 }
 
 // noting notes the identities of the ballots that it reads.

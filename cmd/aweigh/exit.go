@@ -136,7 +136,7 @@ var codes = []struct {
 	{votes.ErrStranger, exitUnverified},
 	{votes.ErrForeign, exitUnverified},
 	{votes.ErrOtherScope, exitUnverified},
-	{votes.ErrBundleLimit, exitUnverified},
+	{votes.ErrBallotFileLimit, exitUnverified},
 	{box.ErrFileName, exitUnverified},
 	{errUnsound, exitUnverified},
 	{errOtherMotion, exitUnverified},

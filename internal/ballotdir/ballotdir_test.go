@@ -62,7 +62,7 @@ func imported(t *testing.T, dir, name string, to *site) (box.Imported, error) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	return box.Import(box.ReadFile(name, f, votes.BundleLimits{}), to.offer)
+	return box.Import(box.ReadFile(name, f, votes.BallotFileLimits{}), to.offer)
 }
 
 var _ kv.Reader = (*store.Mem)(nil)

@@ -3,7 +3,8 @@ package scenario
 // Named is something that a scenario or a report can name.
 type Named struct{ Name, About string }
 
-// Plays are the ways to lie, for Role.Play.
+// Plays are the attacks, or ways to lie, for Role.Play. To add one: append it here (drawn worlds count places in this
+// list), give it code in sim's newPlay, a scenario in the library that shows it, and a row in docs/simulation.md.
 var Plays = []Named{
 	{"equivocate", "votes for one block before some and for another before others, and proposes two"},
 	{"twins", "runs twice on one key; both think that they are honest"},

@@ -81,7 +81,7 @@ type FileReader struct {
 
 // ReadFile reads a file of some name. If that is a hash, the content must have
 // it; any other name is accepted.
-func ReadFile(name string, r io.Reader, limits votes.BundleLimits) *FileReader {
+func ReadFile(name string, r io.Reader, limits votes.BallotFileLimits) *FileReader {
 	sum := sha256.New()
 	return &FileReader{votes.NewMotionBallotReader(io.TeeReader(r, sum), limits), name, sum}
 }

@@ -23,7 +23,7 @@ func export(t testing.TB, s *ship, without reconcile.Set, size int) (files []Fil
 func importAll(t testing.TB, s *ship, files []File) (sum Imported) {
 	t.Helper()
 	for _, f := range files {
-		done, err := Import(ReadFile(f.Name, bytes.NewReader(f.Data), votes.BundleLimits{}), s.offer)
+		done, err := Import(ReadFile(f.Name, bytes.NewReader(f.Data), votes.BallotFileLimits{}), s.offer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestDamagedFilesShowIt(t *testing.T) {
 		{"empty", f.Name, nil, 0, ErrFileName},
 	} {
 		b := newShip(t, p, Limits{})
-		done, err := Import(ReadFile(c.file, bytes.NewReader(c.data), votes.BundleLimits{}), b.offer)
+		done, err := Import(ReadFile(c.file, bytes.NewReader(c.data), votes.BallotFileLimits{}), b.offer)
 		if done.Added != c.added || !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%s: %+v, %v", c.name, done, err)
 		}
@@ -117,12 +117,12 @@ func TestDamagedFilesShowIt(t *testing.T) {
 	bent := bytes.Clone(f.Data)
 	bent[2*size-1] ^= 1 // of the second ballot's signature
 	b := newShip(t, p, Limits{})
-	done, err := Import(ReadFile("bent", bytes.NewReader(bent), votes.BundleLimits{}), b.offer)
+	done, err := Import(ReadFile("bent", bytes.NewReader(bent), votes.BallotFileLimits{}), b.offer)
 	if err != nil || done.Added != 3 || done.Refused != 1 || done.Reasons[0].Ballot != 1 || !errors.Is(done.Reasons[0].Err, votes.ErrForged) {
 		t.Errorf("one forged: %+v, %v", done, err)
 	}
 	disk := errors.New("disk full")
-	done, err = Import(ReadFile(f.Name, bytes.NewReader(f.Data), votes.BundleLimits{}), func(votes.MotionBallot) (Outcome, error) { return 0, disk })
+	done, err = Import(ReadFile(f.Name, bytes.NewReader(f.Data), votes.BallotFileLimits{}), func(votes.MotionBallot) (Outcome, error) { return 0, disk })
 	if err != disk || done.Added+done.Refused > 0 {
 		t.Errorf("a failing disk: %+v, %v", done, err)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// judge is what one piece of evidence does to one standing, and why. It
+// applyEvidence is what one piece of evidence does to one standing, and why. It
 // returns s unchanged where the evidence has no effect.
-func (l *Ledger) judge(p Params, s Standing, known bool, ev Evidence) (Standing, string) {
+func (l *Ledger) applyEvidence(p Params, s Standing, known bool, ev Evidence) (Standing, string) {
 	ignored := func(why string) (Standing, string) {
 		return s, fmt.Sprintf("ignored: %s, but %s", ev.Kind, why)
 	}
