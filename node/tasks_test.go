@@ -101,7 +101,7 @@ func TestNoGoroutineSurvivesClose(t *testing.T) {
 		}
 	}
 	for _, n := range []*Node{c.nodes[0], o.Node} {
-		clients.Go(func() { _, _ = n.KeepAlive(ctx, []int64{lease}) })
+		clients.Go(func() { _, _ = n.root.renew(ctx, []int64{lease}) })
 		clients.Go(func() { _, _, _ = n.Range(ctx, []byte("/b/1"), nil, scope.Range{}, true) })
 		clients.Go(func() { _, _ = n.Txn(ctx, putTxn("/b/1", "second"), Once{}) })
 	}

@@ -199,7 +199,7 @@ func TestWriteRulesBindAllWrites(t *testing.T) {
 	no = func(m Mutation) { t.Helper(); w.refuses(m, ErrDenied, "write (write) when") }
 	no(w.revoke(9))
 	no(w.put("/k", "2"))
-	for range 70 {
+	for range 100 {
 		w.step()
 	}
 	if got := w.value("/k"); got != "" {

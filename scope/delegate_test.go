@@ -136,7 +136,7 @@ func TestDelegationHandsOver(t *testing.T) {
 	}
 
 	// The lease went along with its key, and stayed with the other.
-	for range 700 { // a scope that stood still would give leases their time again
+	for range 1000 { // a scope that stood still would give leases their time again
 		c.step()
 		r.add(r.next(nil, nil))
 	}

@@ -55,6 +55,7 @@ func history(t *testing.T) (*world, []*Block) {
 	add(w.put("b", "4"), w.ops(del("c", "")))
 	add(w.put("d", "5"), w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{0x2a}}), w.ops(leased("e", "6", 0x2a)))
 	add()
+	w.now = w.now.Add(1e9)
 	add(w.put("f", "7")) // the lease expires
 	add()
 	return w, blocks

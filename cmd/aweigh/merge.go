@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ func (a *app) merge() *cobra.Command {
 			"is one part. Where both sides changed one part, nothing is written, the parts are\n" +
 			"shown, and the exit code is 4: --ours takes DST's, --theirs SRC's, and --resolve takes\n" +
 			"a whole value. DST's lineage names both parents. If SRC or DST changes meanwhile,\n" +
-			"nothing is written, and the exit code is 4.\n\n" + oneNameHelp,
+			"nothing is written, and the exit code is 4.\n\n" + strings.Replace(keyHelp, "KEY", "SRC, like DST,", 1),
 		Example: "  aweigh merge org@wikipedia.en/drafts/42 org@wikipedia.en/articles/42\n" +
 			"  aweigh merge /draft /article --dry-run\n  aweigh merge /draft /article --resolve merged.txt -m \"by hand\"",
 	}

@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"time"
 
@@ -79,8 +78,9 @@ func (d *Drawing) Txn(lim scope.Limits) scope.Txn {
 func (d *Drawing) merge() scope.Txn {
 	now := d.View.model.asOf(d.View.Revision)
 	from, to := d.key(), d.key()
-	if all := slices.Sorted(maps.Keys(now)); len(all) > 1 {
-		from, to = []byte(all[d.Pick(len(all))]), []byte(all[d.Pick(len(all))])
+	all := slices.DeleteFunc(slices.Clone(d.Keys), func(key []byte) bool { _, there := now[string(key)]; return !there })
+	if len(all) > 1 {
+		from, to = all[d.Pick(len(all))], all[d.Pick(len(all))]
 	}
 	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpMerge, Key: from}, {Kind: scope.OpPut, Key: to, Value: d.value()}}}
 	for _, key := range [][]byte{from, to} {
