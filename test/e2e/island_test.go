@@ -86,6 +86,9 @@ func TestIslandVotes(t *testing.T) {
 		if code != 5 {
 			t.Fatalf("exit code %d\n%s%s", code, out, errs)
 		}
+		if out, errs, code := n.command("get", key, "--serializable", "--api", near.api); code != 3 {
+			t.Errorf("a read by the node alone: exit code %d, not that there is no such key\n%s%s", code, out, errs)
+		}
 		ids[side], files[side] = n.waits(beside), filepath.Join(n.dir, fmt.Sprint(side, ".motion"))
 		if n.waits(near) != ids[side] || !strings.Contains(errs, "aweigh motion show "+ids[side][:8]) {
 			t.Errorf("%s waits at %s; the put says\n%s", n.waits(near), near.name, errs)
@@ -137,6 +140,7 @@ func TestIslandVotes(t *testing.T) {
 		var got struct {
 			Kvs []struct{ Version int64 }
 		}
+		n.must("why", fmt.Sprint("/secrets/", side), "--api", n.nodes[3].api)
 		n.tells(&got, "get", fmt.Sprint("/secrets/", side), "--api", n.nodes[3].api)
 		if len(got.Kvs) != 1 || got.Kvs[0].Version != 1 {
 			t.Errorf("the key of side %d: %+v", side, got)
