@@ -83,10 +83,10 @@ func (c *Client) WatchMotion(ctx context.Context, id []byte, each func(*aweighv1
 		if closed || err != nil && !elsewhere(err) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
-		if time.Since(seen) > patience {
+		if time.Since(seen) > retryFor {
 			return err
 		}
-		if err := sleep(ctx, lastPause/4); err != nil {
+		if err := sleep(ctx, watchRetryDelay); err != nil {
 			return err
 		}
 	}

@@ -122,7 +122,7 @@ func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each fun
 		case ctx.Err() != nil && away == nil:
 			return ctx.Err()
 		case created && errors.Is(err, ErrUnreachable), away != nil && ctx.Err() != nil:
-			if away = cmp.Or(away, err); time.Since(seen) > patience || sleep(ctx, lastPause/4) != nil {
+			if away = cmp.Or(away, err); time.Since(seen) > retryFor || sleep(ctx, watchRetryDelay) != nil {
 				return &Gone{Next: next, Cause: away}
 			}
 		default:

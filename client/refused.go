@@ -30,7 +30,7 @@ func uncertified(err error) string {
 	if unknown, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Sprintf("the certificate of the node does not verify: %v; --cacert names the file of its issuer", unknown.Err)
 	}
-	if failed, ok := errors.AsType[*unshaken](err); ok {
+	if failed, ok := errors.AsType[*handshakeError](err); ok {
 		return fmt.Sprintf("%v; is there TLS at this address?", failed)
 	}
 	return ""

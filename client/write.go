@@ -16,8 +16,10 @@ const validity = time.Minute
 
 // The pause before a write is repeated, which doubles from one to the other.
 const (
-	firstPause = 20 * time.Millisecond
-	lastPause  = time.Second
+	minRetryDelay = 20 * time.Millisecond
+	maxRetryDelay = time.Second
+	// watchRetryDelay is the pause before a watch that was cut off is begun again.
+	watchRetryDelay = maxRetryDelay / 4
 	// busyTries bounds how often a node that is busy is asked again.
 	busyTries = 6
 )
@@ -72,7 +74,7 @@ func mayBeOrdered(err error, once *aweighv1.Once) bool {
 func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp], req *Req, once *aweighv1.Once, fresh bool) (resp *Resp, err error) {
 	var taker *endpoint
 	var failed []error
-	for try, pause := 0, firstPause; ; try, pause = try+1, min(2*pause, lastPause) {
+	for try, pause := 0, minRetryDelay; ; try, pause = try+1, min(2*pause, maxRetryDelay) {
 		failed = failed[:0]
 		c.order(ctx, func(e *endpoint) bool {
 			resp, err = ask.at(ctx, e, req)
@@ -93,7 +95,7 @@ func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp],
 	if taker == nil {
 		return nil, errors.Join(failed...)
 	}
-	for pause, since := firstPause, time.Now(); unknown(err) && ctx.Err() == nil && time.Since(since) < patience; pause = min(2*pause, lastPause) {
+	for pause, since := minRetryDelay, time.Now(); unknown(err) && ctx.Err() == nil && time.Since(since) < retryFor; pause = min(2*pause, maxRetryDelay) {
 		if sleep(ctx, pause) != nil {
 			break
 		}
@@ -110,8 +112,8 @@ func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp],
 	return resp, undecided(taker.named(err), once, taker)
 }
 
-// patience is how long a node that broke off a write is waited for.
-const patience = 5 * time.Second
+// retryFor is how long a node that broke off a write is waited for.
+const retryFor = 5 * time.Second
 
 // undecided gives an error that leaves the outcome open its form.
 func undecided(err error, once *aweighv1.Once, taker *endpoint) error {

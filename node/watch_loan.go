@@ -13,7 +13,7 @@ import (
 // Borrower is a client that takes the content of changes. Its methods are safe for
 // concurrent use.
 type Borrower struct {
-	memory *Memory
+	memory *WatchBudget
 	cut    func()
 
 	// Guarded by the memory's mu.
@@ -239,7 +239,7 @@ func (l *Loan) lent() {
 
 // enlarge waits until a loan may become larger. The caller has a turn to load, which it gives up while it waits; if
 // enlarge returns an error, the caller has no turn.
-func (m *Memory) enlarge(ctx context.Context, l *Loan) error {
+func (m *WatchBudget) enlarge(ctx context.Context, l *Loan) error {
 	ok := func() bool {
 		if l.large || m.room() {
 			return true
@@ -261,7 +261,7 @@ func (m *Memory) enlarge(ctx context.Context, l *Loan) error {
 }
 
 // content returns the content of one change.
-func (m *Memory) content(ctx context.Context, c *Change, prev bool, open opened) (*heldChange, error) {
+func (m *WatchBudget) content(ctx context.Context, c *Change, prev bool, open opened) (*heldChange, error) {
 	k := heldKey{scope: c.Part.id, revision: c.Revision, sub: c.Sub, prev: prev}
 	if h := m.find(k); h != nil {
 		return h, nil

@@ -10,14 +10,14 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Memory is the budget in bytes for the content of changes that the watches of a node hold, in all scopes and for all
-// APIs: what was read and not yet taken by the client, and what was read ahead from scopes that the node does not
+// WatchBudget is the budget in bytes for the content of changes that the watches of a node hold, in all scopes and for
+// all APIs: what was read and not yet taken by the client, and what was read ahead from scopes that the node does not
 // hold. The content of a change is held once for all watches that deliver it, and stays while there is room. A watch
 // that waits for room holds only the revision that it needs next.
 //
 // Two things may exceed the budget: what loadsAtOnce loads read last, and one loan of a revision that is larger than
 // the budget, because a revision is delivered as a whole unless the watch takes fragments.
-type Memory struct {
+type WatchBudget struct {
 	limit   int64
 	slow    time.Duration // after which a borrower that takes nothing is cut off, if others wait
 	loading chan struct{} // holds a token for each load
@@ -44,14 +44,14 @@ const (
 	leastLoan   = 64 << 10 // of content in a loan, however many are out
 )
 
-func newMemory(limit int64, slow time.Duration) *Memory {
-	return &Memory{
+func newWatchBudget(limit int64, slow time.Duration) *WatchBudget {
+	return &WatchBudget{
 		limit: limit, slow: slow, loading: make(chan struct{}, loadsAtOnce), returned: make(chan struct{}),
 		held: make(map[heldKey]*heldChange), borrowers: make(map[*Borrower]struct{}),
 	}
 }
 
-// MemoryCounts is what a Memory counted.
+// MemoryCounts is what a WatchBudget counted.
 type MemoryCounts struct {
 	Limit, Used int64  // bytes, now
 	Waited      uint64 // loads that had to wait for room
@@ -76,7 +76,7 @@ type heldKey struct {
 // heldChange is the content of one change.
 type heldChange struct {
 	scope.Event
-	of   *Memory
+	of   *WatchBudget
 	key  heldKey // zero if it cannot be found by others
 	size int64
 	uses int
@@ -93,7 +93,7 @@ func sizeOf(e *scope.Event) int64 {
 }
 
 // find returns the content of a change and counts a use, or returns nil if it is not held.
-func (m *Memory) find(k heldKey) *heldChange {
+func (m *WatchBudget) find(k heldKey) *heldChange {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.held[k]
@@ -113,7 +113,7 @@ func (m *Memory) find(k heldKey) *heldChange {
 }
 
 // keep holds what was read, with one use. find returns it by its key, unless the key is zero.
-func (m *Memory) keep(k heldKey, e scope.Event) *heldChange {
+func (m *WatchBudget) keep(k heldKey, e scope.Event) *heldChange {
 	h := &heldChange{Event: e, of: m, key: k, size: sizeOf(&e), uses: 1}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,14 +125,14 @@ func (m *Memory) keep(k heldKey, e scope.Event) *heldChange {
 }
 
 // take counts bytes, and drops resting content if the budget is exceeded. The caller holds mu.
-func (m *Memory) take(n int64) {
+func (m *WatchBudget) take(n int64) {
 	m.used += n
 	for m.used > m.limit && m.resting.Len() > 0 {
 		m.drop(m.resting.Front().Value.(*heldChange))
 	}
 }
 
-func (m *Memory) drop(h *heldChange) {
+func (m *WatchBudget) drop(h *heldChange) {
 	if h.rest != nil {
 		m.resting.Remove(h.rest)
 		m.rests -= h.size
@@ -144,7 +144,7 @@ func (m *Memory) drop(h *heldChange) {
 }
 
 // unuse ends one use. The caller holds mu.
-func (m *Memory) unuse(h *heldChange) {
+func (m *WatchBudget) unuse(h *heldChange) {
 	if h.uses--; h.uses > 0 {
 		return
 	}
@@ -157,13 +157,13 @@ func (m *Memory) unuse(h *heldChange) {
 }
 
 // wake wakes all that wait for room. The caller holds mu.
-func (m *Memory) wake() {
+func (m *WatchBudget) wake() {
 	close(m.returned)
 	m.returned = make(chan struct{})
 }
 
 // free drops what was kept and is in no loan.
-func (m *Memory) free(changes ...*heldChange) {
+func (m *WatchBudget) free(changes ...*heldChange) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, h := range changes {
@@ -173,7 +173,7 @@ func (m *Memory) free(changes ...*heldChange) {
 }
 
 // await waits until ok returns true; ok is called under mu. The error is that of ctx.
-func (m *Memory) await(ctx context.Context, ok func() bool) error {
+func (m *WatchBudget) await(ctx context.Context, ok func() bool) error {
 	var tick *time.Ticker
 	for {
 		m.mu.Lock()
@@ -199,11 +199,11 @@ func (m *Memory) await(ctx context.Context, ok func() bool) error {
 }
 
 // room reports whether there is room. The caller holds mu.
-func (m *Memory) room() bool { return m.used-m.rests < m.limit }
+func (m *WatchBudget) room() bool { return m.used-m.rests < m.limit }
 
 // turn waits until ok returns true and there is a turn to load, which it takes. While it waits for room, others have
 // the turn. The error is that of ctx; then there is no turn.
-func (m *Memory) turn(ctx context.Context, ok func() bool) error {
+func (m *WatchBudget) turn(ctx context.Context, ok func() bool) error {
 	for {
 		select {
 		case m.loading <- struct{}{}:
@@ -224,7 +224,7 @@ func (m *Memory) turn(ctx context.Context, ok func() bool) error {
 }
 
 // cutSlow ends the clients that for long took nothing of what was read for them.
-func (m *Memory) cutSlow(now time.Time) {
+func (m *WatchBudget) cutSlow(now time.Time) {
 	var slow []*Borrower
 	m.mu.Lock()
 	for b := range m.borrowers {

@@ -14,7 +14,7 @@ import (
 )
 
 // lender is a node that is nothing but the memory of its watches.
-func lender(limit int64) *Node { return &Node{memory: newMemory(limit, 20*time.Millisecond)} }
+func lender(limit int64) *Node { return &Node{memory: newWatchBudget(limit, 20*time.Millisecond)} }
 
 // found is a change of a revision whose content the node holds for all, without a use of it.
 func (n *Node) found(p *Replica, revision int64, sub uint32, size int) (Change, int64) {

@@ -23,9 +23,9 @@ const (
 	// governedOutside those of all others.
 	governedByOne   = 8
 	governedOutside = 16
-	// decideWithin is how long a decision may stay open, by the blocks' time, if the
+	// decisionWindow is how long a decision may stay open, by the blocks' time, if the
 	// policy sets no period.
-	decideWithin = 7 * 24 * time.Hour
+	decisionWindow = 7 * 24 * time.Hour
 )
 
 // government is what a block does to the agenda.
@@ -121,7 +121,7 @@ func (x *execution) openDecision(id aweigh.Hash) (rec motionRecord, ok bool, err
 
 // decides is the approval that a decision takes.
 func (p *Policy) decides(d *Decision) *Approval {
-	a := Approval{Matter: Membership, Window: decideWithin}
+	a := Approval{Matter: Membership, Window: decisionWindow}
 	if d.Kind == SetPolicy || d.Kind == Delegate || d.Kind == Revoke {
 		a.Matter = Policies
 	}

@@ -201,7 +201,7 @@ func (x *watcher) judge() {
 }
 
 // budgetSlack is what watches of scopes that a node holds may take above its budget for a moment: a few loads
-// (node.Memory), each of the content that is in a world's revisions.
+// (node.WatchBudget), each of the content that is in a world's revisions.
 const budgetSlack = 512 << 10
 
 // budget holds what the watches of a node hold to its budget. What is read ahead of scopes that it does not hold has

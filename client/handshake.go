@@ -13,17 +13,18 @@ import (
 func (p *place) connectTLS(ctx context.Context, protocols ...string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
-	c, err := p.shake(ctx, true, protocols)
-	if errors.Is(err, errEager) {
-		c, err = p.shake(ctx, false, protocols)
+	c, err := p.handshake(ctx, true, protocols)
+	if errors.Is(err, errServerSpokeFirst) {
+		c, err = p.handshake(ctx, false, protocols)
 	}
 	return c, err
 }
 
-// shake makes a connection, and awaits the verdict of the server on this client's certificate. In TLS 1.3 a client has
-// shaken hands before the server has looked at that (RFC 8446, section 2). If the client writes then, and the server
-// refuses it, the system may discard the alert that says why, and the client does not know whether its request arrived.
-func (p *place) shake(ctx context.Context, await bool, protocols []string) (net.Conn, error) {
+// handshake makes a connection, and awaits the verdict of the server on this client's certificate. In TLS 1.3 a client
+// has shaken hands before the server has looked at that (RFC 8446, section 2). If the client writes then, and the
+// server refuses it, the system may discard the alert that says why, and the client does not know whether its request
+// arrived.
+func (p *place) handshake(ctx context.Context, await bool, protocols []string) (net.Conn, error) {
 	plain, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -37,13 +38,13 @@ func (p *place) shake(ctx context.Context, await bool, protocols []string) (net.
 	}
 	if err != nil {
 		_ = plain.Close()
-		return nil, &unshaken{err}
+		return nil, &handshakeError{err}
 	}
 	return secure, nil
 }
 
-// errEager means that a server accepts this client, as it sends data, and the first byte of that is lost.
-var errEager = errors.New("client: the server speaks first")
+// errServerSpokeFirst means that a server accepts this client, as it sends data, and the first byte of that is lost.
+var errServerSpokeFirst = errors.New("client: the server speaks first")
 
 // awaited is a connection whose next bytes can be awaited before anything is written.
 type awaited struct {
@@ -73,7 +74,7 @@ func (c *awaited) verdict(secure *tls.Conn) error {
 	c.only = false
 	switch {
 	case n > 0:
-		return errEager
+		return errServerSpokeFirst
 	case errors.Is(err, os.ErrDeadlineExceeded): // there was a ticket
 		return c.SetReadDeadline(time.Time{})
 	}
@@ -102,11 +103,11 @@ func (forgetful) Get(string) (*tls.ClientSessionState, bool) { return nil, false
 // Put implements tls.ClientSessionCache.
 func (forgetful) Put(string, *tls.ClientSessionState) {}
 
-// unshaken is an error of a TLS handshake: no request was sent.
-type unshaken struct{ cause error }
+// handshakeError is an error of a TLS handshake: no request was sent.
+type handshakeError struct{ cause error }
 
 // Error implements error.
-func (u *unshaken) Error() string { return "the TLS handshake failed: " + u.cause.Error() }
+func (u *handshakeError) Error() string { return "the TLS handshake failed: " + u.cause.Error() }
 
 // Unwrap gives the cause.
-func (u *unshaken) Unwrap() error { return u.cause }
+func (u *handshakeError) Unwrap() error { return u.cause }
