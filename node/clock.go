@@ -1,7 +1,6 @@
 package node
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -99,15 +98,6 @@ func (n *Replica) clock(from machine.Peer, h scope.Header) {
 		n.log.Warn("an anchor's clock differs from this node's: synchronize it (NTP) and restart that node",
 			"anchor", a.name, "ahead", ahead, "bound", bound)
 	}
-}
-
-// behindSomeClock reports whether the last proposals of an anchor show a clock that is ahead of this node's by more
-// than the bound: then this node's own may be behind.
-func (n *Replica) behindSomeClock() bool {
-	return slices.ContainsFunc(n.measured.roster.Load().all, func(a *anchorMeasure) bool {
-		sign, _ := a.clock.wrong()
-		return sign > 0
-	})
 }
 
 // alone reports whether more than half of the other anchors, and at least two, are off on the same side as a: then the

@@ -50,54 +50,40 @@ func (n *Replica) lease(ctx context.Context, r scope.LeaseRequest, once Once) (m
 }
 
 // KeepAlive makes leases, at most scope.MaxKeepAlives, last for their whole TTL from now on. It returns the TTL of each
-// in seconds, 0 if there is no such lease. A linearizable read shows which of them last that long already; the others
-// are renewed. Calls that come while a round of renewals is under way share the next one: one mutation for many leases.
+// in seconds, 0 if there is no such lease. If a linearizable read shows that all of them last that long already,
+// nothing is written; else all are renewed. Calls that come while a round of renewals is under way share the next one:
+// one mutation for many leases.
 func (n *Replica) KeepAlive(ctx context.Context, ids []int64) (ttls []int64, err error) {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
-	ttls, ending, err := n.lasting(ctx, ids)
-	if err != nil || len(ending) == 0 {
+	ttls, all, err := n.lasting(ctx, ids)
+	if err != nil || all {
 		return ttls, err
 	}
-	renewed, err := n.renew(ctx, ending)
-	if err != nil {
-		return nil, err
-	}
-	for i, id := range ids { // ending has the order of ids
-		if len(ending) > 0 && ending[0] == id {
-			ttls[i], ending, renewed = renewed[0], ending[1:], renewed[1:]
-		}
-	}
-	return ttls, nil
+	return n.renew(ctx, ids)
 }
 
-// lasting returns the TTLs of leases as of a linearizable read, 0 for those that are not there, and the leases that end
-// before their TTL is over. If the clock of this node may be behind, it returns all of them: their end would look
-// farther away than it is.
-func (n *Replica) lasting(ctx context.Context, ids []int64) (ttls, ending []int64, err error) {
-	ttls = make([]int64, len(ids))
-	if n.behindSomeClock() {
-		return ttls, ids, nil
-	}
-	now := n.runner.now()
+// lasting returns the TTLs of leases as of a linearizable read, 0 for those that are not there; all reports whether
+// each of the others lasts for its TTL from now on. Now is the latest of the clocks of this node and of the anchors
+// that answered, one of which at least is honest, since the clock of this node may be behind: its machine may have been
+// suspended. A clock that is ahead costs a renewal.
+func (n *Replica) lasting(ctx context.Context, ids []int64) (ttls []int64, all bool, err error) {
 	v, err := n.Read(ctx, true)
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	now = max(now, v.Head().Time)
+	ttls, now := make([]int64, len(ids)), max(v.Now, n.runner.now(), v.Head().Time)
 	for i, id := range ids {
 		g, ok, err := v.Lease(id)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case ok && !g.Lasts(now):
-			ending = append(ending, id)
-		case ok:
+		if err != nil || ok && !g.Lasts(now) {
+			return nil, false, err
+		}
+		if ok {
 			ttls[i] = g.TTL
 		}
 	}
-	return ttls, ending, nil
+	return ttls, true, nil
 }
 
 // renew renews leases by a mutation, and returns the TTL of each.

@@ -318,6 +318,9 @@ type View struct {
 	*shared
 	of           *views
 	Linearizable bool // as new as every write that was acknowledged before the view was requested
+
+	// Now is, for a linearizable view, the latest of the clocks of this node and of the anchors that answered.
+	Now aweigh.Instant
 }
 
 // Close releases the view, once.
@@ -333,6 +336,7 @@ func (n *Replica) Read(ctx context.Context, linearizable bool) (*View, error) {
 	if err := n.of.pin.holds(); err != nil {
 		return nil, err
 	}
+	var now aweigh.Instant
 	if linearizable {
 		ctx, cancel := n.deadline(ctx)
 		defer cancel()
@@ -346,16 +350,18 @@ func (n *Replica) Read(ctx context.Context, linearizable bool) (*View, error) {
 		case <-n.runner.replies.done:
 			return nil, n.runner.replies.stopped
 		}
-		if _, err := n.runner.replies.wait(ctx, done); err != nil {
+		reply, err := n.runner.replies.wait(ctx, done)
+		if err != nil {
 			return nil, n.unread(err)
 		}
+		now = reply.Now
 		n.measured.reads.since(begin)
 	}
 	s, err := n.views.open()
 	if err != nil {
 		return nil, err
 	}
-	return &View{shared: s, of: &n.views, Linearizable: linearizable}, nil
+	return &View{shared: s, of: &n.views, Linearizable: linearizable, Now: now}, nil
 }
 
 // ErrUnread is wrapped when a linearizable read was not answered in time.

@@ -62,9 +62,10 @@ func (x *execution) mergeOf(op *Op, resp *Response) error {
 // mergedFrom is how the reason of an entry begins that names a parent.
 const mergedFrom = "merged "
 
-// merged is the reason of an entry whose value was made from a version too: like "merged UID 12.0 \"/drafts/42\"".
+// merged is the reason of an entry whose value was made from a version too: like "merged UID 12.0 \"/drafts/42\"". The
+// key is quoted in ASCII: what else is printable depends on the tables of a release of Go.
 func (p Parent) merged() string {
-	return fmt.Sprintf("%s%s %d.%d %q", mergedFrom, p.Object, p.Revision, p.Sub, p.Key)
+	return fmt.Sprintf("%s%s %d.%d %+q", mergedFrom, p.Object, p.Revision, p.Sub, p.Key)
 }
 
 // ParseMerged is the parent that the reason of an entry names; ok is false for other reasons.

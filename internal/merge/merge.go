@@ -46,12 +46,16 @@ const (
 // Labels name the sides in markers.
 type Labels struct{ Ours, Theirs string }
 
-// Merge merges ours and theirs, which were made from base; a nil base is one that is not known.
+// Merge merges ours and theirs, which were made from base. A nil base is one that is not known: then nothing shows
+// which side changed what, and all that differs is a conflict.
 func Merge(base, ours, theirs []byte, prefer Side, labels Labels) Result {
-	if r, ok := mergeJSON(base, ours, theirs, prefer); ok {
-		return r
+	known := base != nil || bytes.Equal(ours, theirs)
+	if known {
+		if r, ok := mergeJSON(base, ours, theirs, prefer); ok {
+			return r
+		}
 	}
-	if isText(base) && isText(ours) && isText(theirs) {
+	if (known || len(ours) > 0 && len(theirs) > 0) && isText(base) && isText(ours) && isText(theirs) {
 		return mergeText(base, ours, theirs, prefer, labels)
 	}
 	r := Result{Kind: Binary}

@@ -87,3 +87,19 @@ func TestUnrelatedEditsStay(t *testing.T) {
 		}
 	})
 }
+
+// TestWithoutABaseNothingIsMergedUnseen: where the common version is not known, members and lines of one side alone may
+// be additions of that side or deletions of the other, so they are a conflict.
+func TestWithoutABaseNothingIsMergedUnseen(t *testing.T) {
+	for _, sides := range [][2]string{{`{"a":1}`, `{"a":1,"b":2}`}, {"", "a\n"}, {"a\n", ""}, {"a\n", "b\n"}, {"\x00", "\x01"}} {
+		for _, prefer := range []Side{Ours, Theirs} {
+			r := Merge(nil, []byte(sides[0]), []byte(sides[1]), prefer, Labels{"ours", "theirs"})
+			if want := sides[prefer]; len(r.Conflicts) == 0 || string(r.Value) != want {
+				t.Errorf("%q and %q: %q with %d conflicts, want %q and one", sides[0], sides[1], r.Value, len(r.Conflicts), want)
+			}
+		}
+		if r := Merge(nil, []byte(sides[0]), []byte(sides[0]), Ours, Labels{}); len(r.Conflicts) > 0 || string(r.Value) != sides[0] {
+			t.Errorf("twice %q: %q with %d conflicts", sides[0], r.Value, len(r.Conflicts))
+		}
+	}
+}

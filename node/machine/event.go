@@ -94,7 +94,8 @@ type Reply struct {
 	Height   aweigh.Height // of the mutation's block, or the height that a Read waited for
 	Epoch    aweigh.Epoch  // of the mutation's block; for a mutation applied before the Submit, the current epoch
 	Read     uint64
-	Cast     []Casting // of a HandIn
+	Now      aweigh.Instant // for a Read: the latest of the clocks of this node and of the anchors that answered
+	Cast     []Casting      // of a HandIn
 }
 
 // ErrBusy refuses a request for which there is no room.

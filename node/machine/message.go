@@ -84,6 +84,7 @@ type Answer struct {
 	Certificate quorum.Certificate // zero if Header is the genesis'
 	Epoch       aweigh.Epoch       // of the anchor
 	Undecided   aweigh.View        // of that epoch, if one round decides: the highest view that may have a block, or 0
+	Now         aweigh.Instant     // by the anchor's clock; see Reply.Now
 }
 
 // CatchUp asks for final blocks from a height on.

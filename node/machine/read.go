@@ -14,10 +14,11 @@ type reads struct {
 	asked   []uint64 // reads that share the current round
 	at      aweigh.Instant
 	answers quorum.Tally
-	target  aweigh.Height // the highest height proven so far
-	end     aweigh.View   // the highest view reported as undecided so far
-	ready   []pendingRead // rounds with enough answers, which wait until the state is new enough
-	held    int           // reads in waiting, asked and ready
+	target  aweigh.Height  // the highest height proven so far
+	end     aweigh.View    // the highest view reported as undecided so far
+	now     aweigh.Instant // the latest clock of the anchors that answered so far
+	ready   []pendingRead  // rounds with enough answers, which wait until the state is new enough
+	held    int            // reads in waiting, asked and ready
 }
 
 // maxReads bounds the reads that wait at one time.
@@ -36,6 +37,7 @@ type pendingRead struct {
 	ids   []uint64
 	at    aweigh.Height
 	end   aweigh.View    // of this epoch: all views up to it must be decided
+	now   aweigh.Instant // the latest clock of the anchors that answered
 	until aweigh.Instant // when the read asks again: other anchors may have ended the view without a block
 }
 
@@ -84,7 +86,7 @@ func (m *Machine) answer(to Peer, ask Ask) {
 		return
 	}
 	if a, ok := m.pledge(); ok {
-		a.Round = ask.Round
+		a.Round, a.Now = ask.Round, m.now
 		m.send(to, TagAnswer, a)
 	}
 }
@@ -96,7 +98,7 @@ func (r *reads) start(m *Machine) {
 	}
 	r.asked, r.waiting = r.waiting, nil
 	r.round++
-	r.answers, r.target, r.end = quorum.Tally{}, m.chain.state.Height(), 0
+	r.answers, r.target, r.end, r.now = quorum.Tally{}, m.chain.state.Height(), 0, 0
 	r.repeat(m)
 }
 
@@ -188,12 +190,12 @@ func (r *reads) count(m *Machine, anchor aweigh.AnchorID, a Answer) {
 	if len(r.asked) == 0 || !r.answers.Add(m.roster.Weights, anchor) {
 		return
 	}
-	r.target = max(r.target, a.Header.Height)
+	r.target, r.now = max(r.target, a.Header.Height), max(r.now, a.Now)
 	if a.Epoch == m.term.Epoch.Number && m.keyring.Rules().Mode.OneRound() { // else only certificates count
 		r.end = max(r.end, a.Undecided)
 	}
 	if r.answers.Weight() >= m.needed() {
-		r.ready = append(r.ready, pendingRead{ids: r.asked, at: r.target, end: r.end, until: m.now.Add(retryIn)})
+		r.ready = append(r.ready, pendingRead{ids: r.asked, at: r.target, end: r.end, now: r.now, until: m.now.Add(retryIn)})
 		r.asked, r.at = nil, 0
 	}
 }
@@ -216,7 +218,7 @@ func (r *reads) serve(m *Machine) {
 		}
 		r.held -= len(p.ids)
 		for _, id := range p.ids {
-			m.fx.Reply = append(m.fx.Reply, Reply{Read: id, Height: head})
+			m.fx.Reply = append(m.fx.Reply, Reply{Read: id, Height: head, Now: max(p.now, m.now)})
 		}
 	}
 	r.ready = left

@@ -291,7 +291,7 @@ func (m *Model) run(t *scope.Txn, path *[]bool) []scope.Response {
 		case scope.OpMerge:
 			v := m.keys()[string(op.Key)]
 			r.UID = v.UID
-			m.block.merged = fmt.Sprintf("merged %s %d.%d %q", v.UID, v.ModRevision, v.Sub, v.Key)
+			m.block.merged = fmt.Sprintf("merged %s %d.%d %+q", v.UID, v.ModRevision, v.Sub, v.Key)
 		case scope.OpPut:
 			m.put(op, r)
 			m.block.merged = ""
