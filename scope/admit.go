@@ -192,7 +192,7 @@ func (s *State) Admits(b *CheckedBundle, now aweigh.Instant) (failure, err error
 	if err != nil {
 		return nil, err
 	}
-	if failure, err = s.Revoked(b); failure != nil || err != nil {
+	if failure, err = s.Revoked(b.Grants()); failure != nil || err != nil {
 		return failure, err
 	}
 	n, failure := e.forbidden(b)
@@ -299,18 +299,21 @@ func (s *State) fails(m *CheckedMutation, now aweigh.Instant) (failure, err erro
 	return Failure(out.Reason), nil
 }
 
-// Revoked returns why a grant by which a bundle acts has no record, nil if all have one.
-func (s *State) Revoked(b *CheckedBundle) (failure, err error) {
-	all := b.mutations[0].grants // the same for all
+// Revoked returns why one of some grants has no record, nil if all have one.
+func (s *State) Revoked(all []Grant) (failure, err error) {
 	for i := 0; i < len(all) && failure == nil && err == nil; i++ {
 		failure, err = s.revoked(&all[i])
 	}
 	return failure, err
 }
 
+// Grants are the grants by which a bundle acts, the same for all of its mutations. They share no memory with its
+// encoding.
+func (b *CheckedBundle) Grants() []Grant { return b.mutations[0].grants }
+
 // Recorded reports whether a bundle acts by a grant that has a record.
 func (b *CheckedBundle) Recorded() bool {
-	return slices.ContainsFunc(b.mutations[0].grants, func(g Grant) bool { return len(g.Record) > 0 })
+	return slices.ContainsFunc(b.Grants(), func(g Grant) bool { return len(g.Record) > 0 })
 }
 
 // revoked returns why a grant has no record: it is revoked, or was never on record as far as the state knows.

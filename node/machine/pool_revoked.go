@@ -11,8 +11,8 @@ import (
 
 // grants are those of some bundles in a pool.
 type grants struct {
-	of *scope.CheckedBundle // one of the bundles: all have the same grants
-	n  int                  // bundles
+	of []scope.Grant // and not a bundle: it would stay in memory after its place was given up
+	n  int           // bundles
 }
 
 // grantsOf names the grants of a bundle, zero if none has a record.
@@ -30,7 +30,7 @@ func (p *pool) countGrants(e *pooled, by int) {
 	}
 	g := p.grants[e.grants]
 	if g == nil {
-		if g = (&grants{of: e.bundle}); p.grants == nil {
+		if g = (&grants{of: e.bundle.Grants()}); p.grants == nil {
 			p.grants = make(map[aweigh.Hash]*grants)
 		}
 		p.grants[e.grants] = g
