@@ -37,6 +37,18 @@ func reserveNew(path string) (*reserved, error) {
 	return reserve(path)
 }
 
+// reserveSecret opens a new file that its owner alone can read.
+func reserveSecret(path string) (*reserved, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, occupied(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &reserved{File: f, fresh: true}, nil
+}
+
 // occupied is the error of a file that is there and must not be.
 func occupied(path string) error {
 	return fmt.Errorf("%s is there already, and not overwritten: name another file", path)

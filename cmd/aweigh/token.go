@@ -38,78 +38,6 @@ func (a *app) tokenCommand() *cobra.Command {
 	return a.under(c, a.tokenCreate(), a.tokenNarrow(), a.tokenShow(), a.tokenRevoke())
 }
 
-// grantFlags are the flags of a grant.
-type grantFlags struct {
-	prefixes, verbs *[]string
-	span            *time.Duration
-	to, file        *string
-}
-
-func newGrantFlags(c *cobra.Command) *grantFlags {
-	f := c.Flags()
-	return &grantFlags{
-		prefixes: f.StringArray("prefix", nil, "of keys that may change (repeatable; default: all that the signer\n"+
-			"may change)"),
-		verbs: f.StringSlice("verb", nil, "that may be done: "+strings.Join(scope.AuthorVerbs, ", ")+",\n"+
-			"or the verb of an action (repeatable; default: all that the signer may do)"),
-		span: f.Duration("for", time.Hour, "how long it permits this"),
-		to: f.String("to", "", "the public key that may use it, like ed25519:… (default: a new one, whose\n"+
-			"private part the token holds)"),
-		file: f.String("file", "", "write the token to this new file, readable by its owner alone (default: to\n"+
-			"standard output)"),
-	}
-}
-
-// grant is a grant with the flags' values.
-func (f *grantFlags) grant(name string, now time.Time) (g scope.Grant, err error) {
-	if *f.span <= 0 {
-		return g, fmt.Errorf("%w: --for is more than 0, not %s", errUsage, *f.span)
-	}
-	g = scope.Grant{
-		Name: name, NotAfter: aweigh.InstantOf(now.Add(*f.span)), Verbs: slices.Compact(slices.Sorted(slices.Values(*f.verbs))),
-	}
-	for _, text := range *f.prefixes {
-		prefix, err := prefixOf(text)
-		if err != nil {
-			return g, err
-		}
-		g.Prefixes = append(g.Prefixes, prefix)
-	}
-	slices.SortFunc(g.Prefixes, bytes.Compare)
-	bounds := scope.Author{Name: name, Who: scope.Anyone, Prefixes: g.Prefixes, Verbs: g.Verbs}
-	if err := bounds.Check(); err != nil {
-		return g, fmt.Errorf("%w: token %q: %w", errUsage, name, err)
-	}
-	if *f.to != "" {
-		if g.To, err = votes.ParsePublicKey(*f.to); err != nil {
-			return g, fmt.Errorf("%w: --to: %w", errUsage, err)
-		}
-	}
-	return g, nil
-}
-
-// write hands out a token that was made, with warnings about it.
-func (f *grantFlags) write(a *app, t *token.Token, format show.Format, warnings []string) error {
-	for _, w := range warnings {
-		fmt.Fprintf(a.err, "aweigh: warning: %s\n", show.Line(w))
-	}
-	text, now := t.Encode(), aweigh.InstantOf(time.Now())
-	if *f.file != "" {
-		if err := writeNew(*f.file, []byte(text+"\n"), 0o600); err != nil {
-			return err
-		}
-		return show.Printer{Out: a.out, Format: format}.Token(t, "", *f.file, now, warnings...)
-	}
-	if format == show.JSON {
-		return show.Printer{Out: a.out, Format: format}.Token(t, text, "", now, warnings...)
-	}
-	if err := (show.Printer{Out: a.err, Format: format}).Token(t, "", "", now); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(a.out, text)
-	return err
-}
-
 func (a *app) tokenCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use: "create NAME --as FILE", Short: "Sign a token, and put its record", Args: cobra.ExactArgs(1),
@@ -162,6 +90,13 @@ func (a *app) tokenCreate() *cobra.Command {
 					show.Key(prefix))
 			}
 		}
+		file, err := flags.output() // before there is a record, as the token would be lost
+		if err != nil {
+			return err
+		}
+		if file != nil {
+			defer file.release()
+		}
 		if g.Scope = by.Scope; !*none {
 			if g.Record = fmt.Appendf(nil, "%s/tokens/%s", strings.TrimSuffix(string(x.Prefix), "/"), args[0]); *record != "" {
 				if g.Record, err = prefixOf(*record); err != nil {
@@ -180,7 +115,7 @@ func (a *app) tokenCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return flags.write(a, t, s.Format, warnings)
+		return flags.write(a, t, file, s.Format, warnings)
 	})
 }
 
@@ -276,7 +211,14 @@ func (a *app) tokenNarrow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return flags.write(a, t, format, policytext.Vain(t.Grants, nil))
+		file, err := flags.output()
+		if err != nil {
+			return err
+		}
+		if file != nil {
+			defer file.release()
+		}
+		return flags.write(a, t, file, format, policytext.Vain(t.Grants, nil))
 	}
 	return c
 }
