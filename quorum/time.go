@@ -84,11 +84,23 @@ const fullTurn = 8
 
 // settled returns when an empty block is to help a notarized one to become final. If finalizations took longer than
 // Settle, every empty block would require the next, and the scope would never rest (P18). So the wait is twice as long
-// as the last finalization took; and it doubles while blocks follow without work.
+// as the last finalization took; and it doubles while blocks follow without work. After a view that this anchor led in
+// vain, others may give it less time than that: then the wait is at most Patience.
 func (e *Engine) settled() aweigh.Instant {
-	t := e.cfg.Timing
-	wait := doubled(t.Settle, e.lulls-1, e.Patience())
-	return e.entered.Add(max(wait, min(2*e.lag, t.MaxView/2)))
+	t, most := e.cfg.Timing, e.Patience()
+	wait := max(doubled(t.Settle, e.lulls-1, most), min(2*e.lag, t.MaxView/2))
+	if e.wastedOwn() > 0 {
+		wait = min(wait, most)
+	}
+	return e.entered.Add(wait)
+}
+
+// wastedOwn returns how many views this anchor has led in vain since its last block.
+func (e *Engine) wastedOwn() int {
+	if e.seat < 0 {
+		return 0
+	}
+	return e.wasted[e.seat]
 }
 
 // unsettled reports whether that time has come.
@@ -135,6 +147,11 @@ func (e *Engine) Holdings() Offer {
 	return o
 }
 
-// Patience returns how long a leader can wait before it proposes and still be in time: half of the least time of a
-// view.
-func (e *Engine) Patience() time.Duration { return min(e.cfg.Timing.View, e.cfg.Timing.MaxView) / 2 }
+// Patience returns how long this anchor, as the leader, can wait before it proposes and still be in time: half of the
+// least time that others give it (see patience).
+func (e *Engine) Patience() time.Duration {
+	if n := e.wastedOwn(); n > 0 {
+		return e.usual() >> min(n, 3) / 2
+	}
+	return min(e.cfg.Timing.View, e.cfg.Timing.MaxView) / 2
+}
