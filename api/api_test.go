@@ -23,7 +23,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // newNode returns the only node of a network, which does not run yet, and its store.
-func newNode(t *testing.T, policy scope.Policy, change ...func(*node.Config)) (*node.Node, *store.Pebble) {
+func newNode(t *testing.T, policy scope.Policy, change ...func(*node.Config)) (*node.Node, *diskstore.Store) {
 	t.Helper()
 	var keys [2]votes.PrivateKey
 	for i := range keys {
@@ -59,7 +59,7 @@ func newNode(t *testing.T, policy scope.Policy, change ...func(*node.Config)) (*
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk, err := store.OpenPebble("store", store.Options{FS: vfs.NewMem()})
+	disk, err := diskstore.Open("store", diskstore.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -104,7 +104,7 @@ func (w *world) light(t testing.TB) *world {
 // serve starts a node in memory, and a client of its etcd API.
 func serve(t testing.TB, cfg Config, n node.Config) *world {
 	t.Helper()
-	disk, err := store.OpenPebble("store", store.Options{FS: vfs.NewMem()})
+	disk, err := diskstore.Open("store", diskstore.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}

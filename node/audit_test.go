@@ -21,6 +21,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -50,7 +51,7 @@ func full(t *testing.T) (*store.Mem, scope.Genesis) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk, err := store.OpenPebble("data", store.Options{FS: vfs.NewMem()})
+	disk, err := diskstore.Open("data", diskstore.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}

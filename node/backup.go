@@ -3,17 +3,17 @@ package node
 import (
 	"errors"
 
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // BackupFile is one file of a copy of the node's store.
-type BackupFile = store.CopyFile
+type BackupFile = diskstore.CopyFile
 
 // ErrNoBackup means that the node's store cannot be copied.
 var ErrNoBackup = errors.New("node: this node's store keeps no files that could be copied")
 
 // ErrCopying means that another backup is being made.
-var ErrCopying = store.ErrCopying
+var ErrCopying = diskstore.ErrCopying
 
 // Backup calls give with the files of a consistent copy of the store while the node goes on. The copy has no keys, but
 // it has the record of what this anchor has signed so far: an anchor that is started from it later may have forgotten

@@ -17,7 +17,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -71,7 +71,7 @@ func startClusterUnder(t testing.TB, n int, policy scope.Policy, change func(int
 	}
 	var bootstrap []string
 	for i := range n {
-		s, err := store.OpenPebble(filepath.Join(dir, fmt.Sprint(i)), store.Options{})
+		s, err := diskstore.Open(filepath.Join(dir, fmt.Sprint(i)), diskstore.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func BenchmarkPut(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "puts/s")
 			for _, n := range c.nodes {
 				x := n.root.runner
-				if p, ok := n.cfg.Store.(*store.Pebble); ok {
+				if p, ok := n.cfg.Store.(*diskstore.Store); ok {
 					x := p.Metrics()
 					b.Logf("%s: commits %d, %d bytes, syncs %d, sync time %v", n.Name(), x.Commits, x.Bytes, x.Syncs, x.SyncTotal)
 				}

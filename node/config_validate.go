@@ -29,7 +29,7 @@ func (cfg Config) Validate() error {
 // checkNetwork checks the network, and where its data is.
 func (cfg *Config) checkNetwork() error {
 	if cfg.Store == nil {
-		return wrong("Store", "is nil; open one with store.OpenPebble, or store.NewMem for a test")
+		return wrong("Store", "is nil; open one with diskstore.Open, or store.NewMem for a test")
 	}
 	if _, err := cfg.Genesis.Check(); err != nil {
 		return wrong("Genesis", "is not that of a network: %w; take the genesis that founded the network, which an invite or another node gives", err)

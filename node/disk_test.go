@@ -22,6 +22,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -72,7 +73,7 @@ func newAnchorage(t testing.TB) *anchorage {
 // start starts an anchor on a file system.
 func (a *anchorage) start(i int, fs vfs.FS) {
 	a.t.Helper()
-	s, err := store.OpenPebble("data", store.Options{FS: fs, MemTableBytes: 1 << 18})
+	s, err := diskstore.Open("data", diskstore.Options{FS: fs, MemTableBytes: 1 << 18})
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -138,7 +139,7 @@ func TestNoStateIsReadWhileASnapshotTakesItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk, err := store.OpenPebble(t.TempDir(), store.Options{})
+	disk, err := diskstore.Open(t.TempDir(), diskstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -57,7 +58,7 @@ func observed(t *testing.T, by *Node, trusted scope.Trusted, look func(ctx conte
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.OpenPebble(filepath.Join(t.TempDir(), "store"), store.Options{})
+	s, err := diskstore.Open(filepath.Join(t.TempDir(), "store"), diskstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

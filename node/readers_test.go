@@ -25,7 +25,7 @@ import (
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -420,7 +420,7 @@ func TestObserversFollowByInvite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.OpenPebble(filepath.Join(t.TempDir(), "o"), store.Options{})
+	s, err := diskstore.Open(filepath.Join(t.TempDir(), "o"), diskstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // spent is the processor time that this process has taken.
@@ -98,7 +98,7 @@ func BenchmarkPutOverScopes(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			syncs := func() (n uint64) {
 				for _, x := range c.nodes {
-					n += x.cfg.Store.(*store.Pebble).Metrics().Syncs
+					n += x.cfg.Store.(*diskstore.Store).Metrics().Syncs
 				}
 				return n
 			}

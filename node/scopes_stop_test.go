@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -23,7 +23,7 @@ type lives struct {
 	t    *testing.T
 	ctx  context.Context
 	cfg  Config
-	disk *store.Pebble
+	disk *diskstore.Store
 }
 
 func newLives(t *testing.T, ctx context.Context) *lives {
@@ -43,7 +43,7 @@ func newLives(t *testing.T, ctx context.Context) *lives {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk, err := store.OpenPebble(t.TempDir(), store.Options{})
+	disk, err := diskstore.Open(t.TempDir(), diskstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -72,7 +73,7 @@ func (a *anchorage) observe(key votes.PrivateKey, fs vfs.FS) *running {
 
 func (a *anchorage) observeWith(key votes.PrivateKey, fs vfs.FS, change func(*Config)) *running {
 	a.t.Helper()
-	s, err := store.OpenPebble("data", store.Options{FS: fs, MemTableBytes: 1 << 18})
+	s, err := diskstore.Open("data", diskstore.Options{FS: fs, MemTableBytes: 1 << 18})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestSnapshotIsResumed(t *testing.T) {
 	o := a.observe(key, fs)
 	testwait.Until(t, "the first parts", func() bool { return o.root.snapshotParts.Load() > 5 })
 	o.halt(t)
-	s, err := store.OpenPebble("data", store.Options{FS: fs})
+	s, err := diskstore.Open("data", diskstore.Options{FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}

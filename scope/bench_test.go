@@ -8,7 +8,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -22,7 +22,7 @@ func BenchmarkExecute(b *testing.B) {
 	})
 	for _, depth := range []int{0, 3} {
 		b.Run(fmt.Sprintf("pebble/depth=%d", depth), func(b *testing.B) {
-			p, err := store.OpenPebble(b.TempDir(), store.Options{})
+			p, err := diskstore.Open(b.TempDir(), diskstore.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // BenchmarkLists reads 50,000 keys with values of 1 KiB on Pebble: their count; a page of 500, with the count of all;
 // all of them in such pages, as of one revision; what changed last; and their names.
 func BenchmarkLists(b *testing.B) {
 	const keys, page = 50_000, 500
-	p, err := store.OpenPebble(b.TempDir(), store.Options{})
+	p, err := diskstore.Open(b.TempDir(), diskstore.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func NewMem() *Mem { return &Mem{reader: reader{tree: newTree()}} }
 
 // Commit implements Store.
 func (m *Mem) Commit(ops []kv.Op, sync bool) error {
-	if err := checkKeys(ops); err != nil {
+	if err := CheckKeys(ops); err != nil {
 		return err
 	}
 	if m.closed {
@@ -194,7 +194,7 @@ func (r reader) Get(key []byte) (value []byte, ok bool, err error) {
 
 // Scan implements kv.Reader.
 func (r reader) Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error {
-	lower, some := bounds(from, to)
+	lower, some := Bounds(from, to)
 	switch {
 	case !some:
 	case !reverse:

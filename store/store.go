@@ -1,7 +1,7 @@
 // Package store keeps ordered byte keys durably. A node has one store, so that
 // all its scopes share one log and one fsync.
 //
-// Pebble is the store of production: a log-structured merge tree in a
+// Package diskstore has the store of production: a log-structured merge tree in a
 // directory. Mem is its twin for simulations: the same reads for the same
 // commits, and a Crash that forgets unsynced commits. Datastore shows a part of
 // either to libraries that want a go-datastore.
@@ -35,12 +35,6 @@ var (
 	ErrClosed = errors.New("store: closed")
 	// ErrKey is returned for an op on a reserved key; nothing was written.
 	ErrKey = errors.New("store: reserved key")
-	// ErrLocked means that another process, or another part of this one, has
-	// the directory open.
-	ErrLocked = errors.New("store: directory is in use")
-	// ErrFormat means that the directory holds something that this version of
-	// the program cannot read.
-	ErrFormat = errors.New("store: unknown format")
 )
 
 // Store is a node's storage. Reads see every commit that has returned, synced
@@ -69,29 +63,27 @@ type Snapshot interface {
 	Close() error
 }
 
-// The keys below firstKey, "" and "\x00", belong to the store itself: the
-// format version is at "\x00". Callers cannot read or write them.
-var (
-	formatKey = []byte{0}
-	firstKey  = []byte{0, 0}
-)
+// The keys below firstKey, "" and "\x00", belong to the stores themselves.
+// Callers cannot read or write them.
+var firstKey = []byte{0, 0}
 
-func reserved(key []byte) bool { return bytes.Compare(key, firstKey) < 0 }
+// Reserved reports whether a key belongs to the store itself.
+func Reserved(key []byte) bool { return bytes.Compare(key, firstKey) < 0 }
 
-// checkKeys is ErrKey if one of ops may not be written.
-func checkKeys(ops []kv.Op) error {
+// CheckKeys returns ErrKey if one of ops may not be written.
+func CheckKeys(ops []kv.Op) error {
 	for _, op := range ops {
-		if reserved(op.Key) {
+		if Reserved(op.Key) {
 			return fmt.Errorf("%w: %q", ErrKey, op.Key)
 		}
 	}
 	return nil
 }
 
-// bounds is the lower end of a scan without the reserved keys, and whether
+// Bounds returns the lower end of a scan without the reserved keys, and whether
 // anything can stand between it and to.
-func bounds(from, to []byte) (lower []byte, some bool) {
-	if reserved(from) {
+func Bounds(from, to []byte) (lower []byte, some bool) {
+	if Reserved(from) {
 		from = firstKey
 	}
 	return from, to == nil || bytes.Compare(from, to) < 0

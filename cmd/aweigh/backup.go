@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/node/machine"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -78,7 +78,7 @@ func manifestOf(d home.Dir) (m backup.Manifest, signer votes.PrivateKey, err err
 func (a *app) makeBackup(ctx context.Context, maker backup.Maker, to string, m backup.Manifest, address string) (backup.Manifest, error) {
 	if address == "" {
 		done, err := maker.Stopped(to, m)
-		if !errors.Is(err, store.ErrLocked) {
+		if !errors.Is(err, diskstore.ErrLocked) {
 			return done, err
 		}
 		if address, err = addressOf(maker.From); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
 )
@@ -98,9 +99,9 @@ var codes = []struct {
 	err  error
 	code int
 }{
-	{store.ErrDamaged, exitStore},
+	{diskstore.ErrDamaged, exitStore},
 	{store.ErrFailed, exitStore},
-	{store.ErrNoRoom, exitStore},
+	{diskstore.ErrNoRoom, exitStore},
 	{votes.ErrRecord, exitStore},
 	{backup.ErrSigner, exitUnverified},
 	{token.ErrToken, exitUnverified},

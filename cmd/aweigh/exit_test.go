@@ -29,7 +29,7 @@ import (
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/token"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/trust"
 	"github.com/spf13/cobra"
 )
@@ -48,7 +48,7 @@ func TestMessagesNameNoPackages(t *testing.T) {
 		{errors.New("evil \x1b[31m"), `evil \x1b[31m`},
 		{errors.New("unknown command \"x\"\n\nDid you mean this?\n\tstatus\n"), "unknown command \"x\"\n\nDid you mean this?\n  status"},
 		{errors.Join(errors.New("store: a: write: no room"), errors.New("a: a: write: no room")), "a: write: no room"},
-		{fmt.Errorf("%w: write it: %w", store.ErrNoRoom, syscall.ENOSPC), "no room on the disk: make room, 200 MiB at least, and start again: write it: no space left on device"},
+		{fmt.Errorf("%w: write it: %w", diskstore.ErrNoRoom, syscall.ENOSPC), "no room on the disk: make room, 200 MiB at least, and start again: write it: no space left on device"},
 		{fmt.Errorf("write it: %w", syscall.ENOSPC), "write it: no space left on device; make room on the disk, 200 MiB at least, and start again"},
 		{fmt.Errorf("%w: line 3", audit.ErrLine), "not a line of a trail: line 3"},
 		{fmt.Errorf("x.token: %w", token.ErrToken), "x.token: not a token"},
@@ -141,7 +141,7 @@ func TestExitCodes(t *testing.T) {
 		{fmt.Errorf("a write: %w", client.ErrBusy), exitBusy},
 		{fmt.Errorf("%w: %w", client.ErrUndecided, client.ErrBusy), exitUndecided},
 		{fmt.Errorf("a policy: %w", none), exitUsage},
-		{fmt.Errorf("%w: %w", store.ErrDamaged, none), exitStore},
+		{fmt.Errorf("%w: %w", diskstore.ErrDamaged, none), exitStore},
 		{fmt.Errorf("%w: %w", backup.ErrBroken, none), exitUnverified},
 		{errors.New("another"), exitError},
 	} {

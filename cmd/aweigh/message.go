@@ -19,7 +19,7 @@ import (
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node/machine"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // usageHelps reports whether the usage of a failed command helps. It does not for errors of the node, a file or the
@@ -49,7 +49,7 @@ func forPeople(text string) string {
 
 // full reports whether a full disk is at fault, and the error does not say what to do.
 func full(err error) bool {
-	return (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, store.ErrNoRoom) && !ofOutput(err)
+	return (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, diskstore.ErrNoRoom) && !ofOutput(err)
 }
 
 // ofOutput reports whether standard output could not be written.

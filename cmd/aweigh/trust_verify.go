@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/internal/replay"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 func (a *app) trustVerify() *cobra.Command {
@@ -147,8 +147,8 @@ func (a *app) trustReplay() *cobra.Command {
 		if _, err := os.Stat(d.Store()); err != nil {
 			return fmt.Errorf("no node, and no backup of one, in %s: %w", d, err)
 		}
-		from, err := store.OpenPebble(d.Store(), store.Options{ReadOnly: true})
-		if errors.Is(err, store.ErrLocked) {
+		from, err := diskstore.Open(d.Store(), diskstore.Options{ReadOnly: true})
+		if errors.Is(err, diskstore.ErrLocked) {
 			return fmt.Errorf("%w: stop the node, or replay a backup of it (\"aweigh backup\")", err)
 		}
 		if err != nil {
@@ -160,7 +160,7 @@ func (a *app) trustReplay() *cobra.Command {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-		into, err := store.OpenPebble(work, store.Options{})
+		into, err := diskstore.Open(work, diskstore.Options{})
 		if err != nil {
 			return err
 		}

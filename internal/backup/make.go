@@ -21,7 +21,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -64,13 +64,13 @@ func (k Maker) Running(ctx context.Context, to string, m Manifest, c *client.Cli
 	})
 }
 
-// Stopped backs up a node that does not run. The error wraps store.ErrLocked
+// Stopped backs up a node that does not run. The error wraps diskstore.ErrLocked
 // if it does.
 func (k Maker) Stopped(to string, m Manifest) (_ Manifest, err error) {
 	if _, err := os.Stat(k.From.Store()); err != nil {
 		return m, fmt.Errorf("backup: there is nothing to back up: %w", err)
 	}
-	s, err := store.OpenPebble(k.From.Store(), store.Options{})
+	s, err := diskstore.Open(k.From.Store(), diskstore.Options{})
 	if err != nil {
 		return m, err
 	}
@@ -88,7 +88,7 @@ func (k Maker) Stopped(to string, m Manifest) (_ Manifest, err error) {
 		if w.m.Scopes, err = held(s, "", g.Hash(), nil); err != nil {
 			return err
 		}
-		return s.Copy(func(files []store.CopyFile) error {
+		return s.Copy(func(files []diskstore.CopyFile) error {
 			for _, f := range files {
 				w.total += f.Size
 			}

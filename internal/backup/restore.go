@@ -19,7 +19,7 @@ import (
 	"github.com/aweigh/aweigh/node/fsck"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -250,7 +250,7 @@ func (k Restorer) audit(ctx context.Context, dir, genesis string, m *Manifest) (
 	if err != nil {
 		return nil, fmt.Errorf("%w: it has no genesis: %w", ErrBroken, err)
 	}
-	s, err := store.OpenPebble(dir, store.Options{})
+	s, err := diskstore.Open(dir, diskstore.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -141,7 +141,7 @@ func made(t *testing.T) (dir string, m Manifest, identity votes.PrivateKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.OpenPebble(d.Store(), store.Options{})
+	s, err := diskstore.Open(d.Store(), diskstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestBackupsAreThoseOfTheirNode(t *testing.T) {
 // and the forger signs the manifest.
 func TestForgedBackupsAreRefused(t *testing.T) {
 	dir, m, _ := made(t)
-	s, err := store.OpenPebble(filepath.Join(dir, "store"), store.Options{})
+	s, err := diskstore.Open(filepath.Join(dir, "store"), diskstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

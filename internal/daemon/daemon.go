@@ -25,6 +25,7 @@ import (
 	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -69,7 +70,7 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
 		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, WatchMemory: int64(s.WatchMemory) << 20, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
 		MakeAnchor: func() (votes.PrivateKey, error) { return dir.NewKey(dir.Anchor()) },
-	}, store.Options{}); err != nil {
+	}, diskstore.Options{}); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -90,8 +91,8 @@ func followed(settings []string) (prefixes [][]byte) {
 }
 
 // open opens the parts, and leaves to Close those that it opened before it failed.
-func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Options) error {
-	disk, err := store.OpenPebble(dir.Store(), o)
+func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o diskstore.Options) error {
+	disk, err := diskstore.Open(dir.Store(), o)
 	if err != nil {
 		return err // and d.store stays nil, which a nil *Pebble in it is not
 	}

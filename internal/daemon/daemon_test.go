@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/internal/founding"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/quorum"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 func founded(t *testing.T) (home.Dir, home.Settings) {
@@ -65,7 +65,7 @@ func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, good, "", log); !errors.Is(err, store.ErrLocked) {
+	if _, err := Open(dir, good, "", log); !errors.Is(err, diskstore.ErrLocked) {
 		t.Errorf("in use: %v", err)
 	}
 	other, s := founded(t)

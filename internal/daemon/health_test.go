@@ -34,6 +34,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -441,7 +442,7 @@ func TestFailuresOfTheStoreEndLife(t *testing.T) {
 	d := &Daemon{log: log}
 	if err := d.open(dir, s, node.Config{
 		Genesis: genesis, Identity: identity, Anchor: anchor, Listen: s.Listen, Log: log,
-	}, store.Options{FS: errorfs.Wrap(vfs.NewMem(), &fail)}); err != nil {
+	}, diskstore.Options{FS: errorfs.Wrap(vfs.NewMem(), &fail)}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // ErrTaken means that another process uses the store or the port of a node of this devnet.
@@ -14,7 +14,7 @@ var ErrTaken = errors.New("devnet: another process uses a node of this devnet")
 // node that is to start. Call it before Run and RunProcesses.
 func (n *Network) Free() error {
 	for _, x := range n.Nodes {
-		if pid := store.Holder(x.Home.Store()); pid != 0 {
+		if pid := diskstore.Holder(x.Home.Store()); pid != 0 {
 			return fmt.Errorf("%w: %s: process %d holds %s; stop it, or choose another --data-dir", ErrTaken, x.Name, pid, x.Home)
 		}
 		if err := Free(x.API); err != nil {

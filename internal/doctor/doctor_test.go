@@ -18,7 +18,7 @@ import (
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // founded is a new node's directory and settings.
@@ -105,7 +105,7 @@ func TestMistakesAreFound(t *testing.T) {
 			}
 		}, "clock", "was set back"},
 		"a log that was cut off": {func(t *testing.T, s *Subject) {
-			p, err := store.OpenPebble(s.Dir.Store(), store.Options{})
+			p, err := diskstore.Open(s.Dir.Store(), diskstore.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

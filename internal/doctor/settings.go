@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // checkSettings reports whether a node could start with its settings.
@@ -110,15 +110,15 @@ func (e *exam) checkStore() {
 		e.ok("store", "not there yet: the node has not run here")
 		return
 	}
-	s, err := store.OpenPebble(e.Dir.Store(), store.Options{ReadOnly: true})
+	s, err := diskstore.Open(e.Dir.Store(), diskstore.Options{ReadOnly: true})
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		e.say("store", NotChecked, err.Error(), "run this as the user that the files belong to")
 		return
-	case errors.Is(err, store.ErrFormat):
+	case errors.Is(err, diskstore.ErrFormat):
 		e.fail("store", err.Error(), "run the version that wrote it")
 		return
-	case errors.Is(err, store.ErrDamaged):
+	case errors.Is(err, diskstore.ErrDamaged):
 		e.fail("store", err.Error(), "see \"A damaged store\" in docs/operations.md: the node does not start on it, and nothing in it is used again")
 		return
 	case err != nil:

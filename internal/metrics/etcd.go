@@ -8,7 +8,7 @@ import (
 	"github.com/aweigh/aweigh/etcd"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // Names that etcd gave, for the alerts and dashboards that know them. The rule: such a
@@ -60,7 +60,7 @@ func etcdOfNode(to emit, o node.Overview, c node.Counts) {
 	send(to, etcdCompacted, compacted)
 }
 
-func etcdOfStore(to emit, m store.Metrics, syncs node.Latencies) {
+func etcdOfStore(to emit, m diskstore.Metrics, syncs node.Latencies) {
 	send(to, etcdDisk, m.Disk)
 	send(to, etcdLive, m.Live)
 	sendLatencies(to, etcdSyncs, syncs)

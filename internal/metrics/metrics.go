@@ -22,7 +22,7 @@ import (
 	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/p2p"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // Node is the part of a node that metrics need; *node.Node is one.
@@ -32,9 +32,9 @@ type Node interface {
 	Scopes() []node.ScopeInfo
 }
 
-// Store is the part of a store that metrics need; *store.Pebble is one.
+// Store is the part of a store that metrics need; *diskstore.Store is one.
 type Store interface {
-	Metrics() store.Metrics
+	Metrics() diskstore.Metrics
 	Free() (bytes uint64, err error)
 	Err() error
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -139,7 +139,7 @@ func newGroup(t *testing.T, keys int) *group {
 
 func (g *group) start(i int) {
 	g.t.Helper()
-	s, err := store.OpenPebble(g.dirs[i], store.Options{})
+	s, err := diskstore.Open(g.dirs[i], diskstore.Options{})
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -65,7 +65,7 @@ func observe(text string) error {
 	if err != nil {
 		return err
 	}
-	s, err := store.OpenPebble(e.Dir, store.Options{})
+	s, err := diskstore.Open(e.Dir, diskstore.Options{})
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,19 @@
-package store
+package diskstore
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh/store"
+)
 
 // Checkpoint makes dir, which must not exist, a copy of the store as of now,
-// durable and ready for OpenPebble, while commits go on. Tables are hard-linked
+// durable and ready for Open, while commits go on. Tables are hard-linked
 // where the file system can, so it costs little time and space, and dir
 // should then be copied elsewhere. A dir under its final name is complete: an
 // interrupted Checkpoint leaves only dir + ".partial", which the next removes.
-func (p *Pebble) Checkpoint(dir string) error {
+func (p *Store) Checkpoint(dir string) error {
 	if p.closed.Load() {
-		return ErrClosed
+		return store.ErrClosed
 	}
 	if err := p.fault.get(); err != nil {
 		return err
@@ -23,7 +27,7 @@ func (p *Pebble) Checkpoint(dir string) error {
 	return nil
 }
 
-func (p *Pebble) checkpoint(dir, partial string) error {
+func (p *Store) checkpoint(dir, partial string) error {
 	if err := p.fs.RemoveAll(partial); err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
-package store
+package diskstore
 
 import (
 	"errors"
 	"testing"
 
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/store"
 )
 
 var errDisk = errors.New("disk on fire")
@@ -13,20 +14,20 @@ func TestPlannedFaultsHappenOnce(t *testing.T) {
 	set := []kv.Op{kv.Set([]byte("k"), []byte("new"))}
 	cases := []struct {
 		name    string
-		fault   Fault
+		fault   store.Fault
 		visible string // seen by a read after the fault
 		kept    string // and after a crash that keeps all that it may
 	}{
-		{"commit", FaultCommit, "old", "old"},
-		{"sync", FaultSync, "new", "new"},
+		{"commit", store.FaultCommit, "old", "old"},
+		{"sync", store.FaultSync, "new", "new"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			m := NewMem()
+			m := store.NewMem()
 			put(t, m, "k", "old", true)
 			m.FailNext(c.fault, errDisk)
 			for range 2 { // the second is refused because of the first
-				if err := m.Commit(set, true); !errors.Is(err, ErrFailed) || !errors.Is(err, errDisk) {
+				if err := m.Commit(set, true); !errors.Is(err, store.ErrFailed) || !errors.Is(err, errDisk) {
 					t.Errorf("commit: %v", err)
 				}
 			}
@@ -35,7 +36,7 @@ func TestPlannedFaultsHappenOnce(t *testing.T) {
 			}
 			lost := m.Clone()
 			for _, crash := range []struct {
-				m    *Mem
+				m    *store.Mem
 				keep int
 				want string
 			}{{m, 9, c.kept}, {lost, 0, "old"}} {
@@ -50,13 +51,13 @@ func TestPlannedFaultsHappenOnce(t *testing.T) {
 }
 
 func TestReadFaultChangesNothing(t *testing.T) {
-	m := NewMem()
+	m := store.NewMem()
 	put(t, m, "k", "v", false)
-	m.FailNext(FaultRead, errDisk)
+	m.FailNext(store.FaultRead, errDisk)
 	if _, _, err := m.Get([]byte("k")); !errors.Is(err, errDisk) {
 		t.Errorf("get: %v", err)
 	}
-	m.FailNext(FaultRead, errDisk)
+	m.FailNext(store.FaultRead, errDisk)
 	if err := m.Scan(nil, nil, false, func(_, _ []byte) bool { return true }); !errors.Is(err, errDisk) {
 		t.Errorf("scan: %v", err)
 	}
@@ -66,13 +67,13 @@ func TestReadFaultChangesNothing(t *testing.T) {
 }
 
 func TestClosedMemIsDurableAndRefusesUse(t *testing.T) {
-	m := NewMem()
+	m := store.NewMem()
 	put(t, m, "k", "v", false)
 	closed(t, m)
-	if _, _, err := m.Get([]byte("k")); !errors.Is(err, ErrClosed) {
+	if _, _, err := m.Get([]byte("k")); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("get: %v", err)
 	}
-	if err := m.Commit(nil, true); !errors.Is(err, ErrClosed) {
+	if err := m.Commit(nil, true); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("commit: %v", err)
 	}
 	m.Crash(0)

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // that it has left behind.
 func TestDiskIsWhatTheFilesTake(t *testing.T) {
 	dir := t.TempDir()
-	p, err := OpenPebble(dir, Options{MemTableBytes: 1 << 20})
+	p, err := Open(dir, Options{MemTableBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestDiskIsWhatTheFilesTake(t *testing.T) {
 			if err := errors.Join(p.db.Flush(), p.Close()); err != nil {
 				t.Fatal(err)
 			}
-			if p, err = OpenPebble(dir, Options{MemTableBytes: 1 << 20}); err != nil {
+			if p, err = Open(dir, Options{MemTableBytes: 1 << 20}); err != nil {
 				t.Fatal(err)
 			}
 		}},

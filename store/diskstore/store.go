@@ -1,4 +1,7 @@
-package store
+// Package diskstore keeps a store in a directory: Pebble, a log-structured merge
+// tree, with the promises of package store. It notices lost syncs, damage, and
+// a directory that another process has open.
+package diskstore
 
 import (
 	"bytes"
@@ -12,9 +15,24 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aweigh/aweigh/store"
 )
 
-// Options tune a Pebble. The zero value works.
+// Errors of directories. The caller must stop.
+var (
+	// ErrLocked means that another process, or another part of this one, has
+	// the directory open.
+	ErrLocked = errors.New("store: directory is in use")
+	// ErrFormat means that the directory holds something that this version of
+	// the program cannot read.
+	ErrFormat = errors.New("store: unknown format")
+)
+
+// formatKey has the format's version; it is one of the reserved keys.
+var formatKey = []byte{0}
+
+// Options tune a Store. The zero value works.
 type Options struct {
 	// FS is the file system; nil means the operating system's. Tests give one
 	// that crashes or fails.
@@ -33,10 +51,10 @@ type Options struct {
 	ReadOnly bool
 }
 
-// Pebble is a Store in a directory. Safe for concurrent use: commits are
+// Store is a store.Store in a directory. Safe for concurrent use: commits are
 // ordered one after another, and those that wait for the disk at the same time
 // share one fsync.
-type Pebble struct {
+type Store struct {
 	db     *pebble.DB
 	fs     *diskFS
 	dir    string
@@ -50,10 +68,10 @@ type Pebble struct {
 	commits, ops, bytes atomic.Uint64
 }
 
-// OpenPebble opens the store in dir, and creates it if there is none. Errors:
-// ErrLocked, ErrFormat, ErrNoRoom, ErrFailed, ErrDamaged if it lacks anything that was synced, as far as
+// Open opens the store in dir, and creates it if there is none. Errors:
+// ErrLocked, ErrFormat, ErrNoRoom, store.ErrFailed, ErrDamaged if it lacks anything that was synced, as far as
 // its files show, and errors of the disk.
-func OpenPebble(dir string, o Options) (*Pebble, error) {
+func Open(dir string, o Options) (*Store, error) {
 	fs := &diskFS{FS: o.FS, fault: newFault(dir)}
 	if o.FS == nil {
 		abs, err := filepath.Abs(dir) // locks know paths by their spelling
@@ -70,13 +88,13 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 	_, err := fs.Stat(fs.PathJoin(dir, syncedName))
 	known := err == nil
 	db, err := openDB(dir, tuned(o, fs), fs.fault)
-	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrFailed) {
+	if errors.Is(err, ErrNoRoom) || errors.Is(err, store.ErrFailed) {
 		return nil, fmt.Errorf("store: open %s: %w", dir, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", dir, damaged(err, known))
 	}
-	p := &Pebble{db: db, fs: fs, dir: dir, fault: fs.fault}
+	p := &Store{db: db, fs: fs, dir: dir, fault: fs.fault}
 	if o.MemTableBytes == 0 {
 		p.early = 1 + rand.Uint64N(tableBytes/2)
 	}
@@ -99,7 +117,7 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 
 // check makes sure that what Pebble opened is what this program left there. It
 // leaves nothing in the directory of another program.
-func (p *Pebble) check(known bool) (err error) {
+func (p *Store) check(known bool) (err error) {
 	if !known {
 		if err := checkFormat(p.db, p.dir, known); err != nil {
 			return err
@@ -173,35 +191,35 @@ func tuned(o Options, fs *diskFS) *pebble.Options {
 }
 
 // Get implements kv.Reader. It also works after the store has failed.
-func (p *Pebble) Get(key []byte) (value []byte, ok bool, err error) {
+func (p *Store) Get(key []byte) (value []byte, ok bool, err error) {
 	if p.closed.Load() {
-		return nil, false, ErrClosed
+		return nil, false, store.ErrClosed
 	}
 	return get(p.db, p.fault, key)
 }
 
 // Scan implements kv.Reader. It sees one moment, whatever is committed meanwhile.
-func (p *Pebble) Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error {
+func (p *Store) Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error {
 	if p.closed.Load() {
-		return ErrClosed
+		return store.ErrClosed
 	}
 	return scan(p.db, p.fault, from, to, reverse, nil, visit)
 }
 
 // Sift implements kv.Sifter.
-func (p *Pebble) Sift(from, to []byte, want func(key []byte, size int) bool,
+func (p *Store) Sift(from, to []byte, want func(key []byte, size int) bool,
 	visit func(key, value []byte) bool) error {
 	if p.closed.Load() {
-		return ErrClosed
+		return store.ErrClosed
 	}
 	return scan(p.db, p.fault, from, to, false, want, visit)
 }
 
-// Snapshot implements Store.
-func (p *Pebble) Snapshot() Snapshot { return pebbleSnapshot{p.db.NewSnapshot(), p.fault} }
+// Snapshot implements store.Store.
+func (p *Store) Snapshot() store.Snapshot { return pebbleSnapshot{p.db.NewSnapshot(), p.fault} }
 
-// Close implements Store. Closing twice is harmless.
-func (p *Pebble) Close() error {
+// Close implements store.Store. Closing twice is harmless.
+func (p *Store) Close() error {
 	if p.closed.Swap(true) {
 		return nil
 	}
@@ -234,7 +252,7 @@ func (s pebbleSnapshot) Sift(from, to []byte, want func(key []byte, size int) bo
 func (s pebbleSnapshot) Close() error { return s.s.Close() }
 
 func get(r pebble.Reader, f *fault, key []byte) ([]byte, bool, error) {
-	if reserved(key) {
+	if store.Reserved(key) {
 		return nil, false, nil
 	}
 	v, release, err := r.Get(key)
@@ -254,7 +272,7 @@ func get(r pebble.Reader, f *fault, key []byte) ([]byte, bool, error) {
 // scan visits the wanted pairs; a nil want wants all.
 func scan(r pebble.Reader, f *fault, from, to []byte, reverse bool, want func(key []byte, size int) bool,
 	visit func(key, value []byte) bool) (err error) {
-	lower, some := bounds(from, to)
+	lower, some := store.Bounds(from, to)
 	if !some {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ func TestDirectoryThatCannotBeWrittenFails(t *testing.T) {
 		t.Skip("permissions do not bind this user, or this system has none")
 	}
 	dir := t.TempDir()
-	s, err := OpenPebble(dir, Options{})
+	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestDirectoryThatCannotBeWrittenFails(t *testing.T) {
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	done := make(chan error, 1)
 	go func() {
-		_, err := OpenPebble(dir, Options{})
+		_, err := Open(dir, Options{})
 		done <- err
 	}()
 	select {
@@ -69,7 +69,7 @@ func TestFullDiskIsRefused(t *testing.T) {
 			toggle.On()
 			done := make(chan error, 1)
 			go func() {
-				_, err := OpenPebble("data", Options{FS: disk})
+				_, err := Open("data", Options{FS: disk})
 				done <- err
 			}()
 			select {
@@ -84,7 +84,7 @@ func TestFullDiskIsRefused(t *testing.T) {
 			toggle.Off()
 			for p = nil; p == nil; { // begun work ends, now that it can
 				var err error
-				if p, err = OpenPebble("data", Options{FS: disk}); err != nil && !errors.Is(err, ErrLocked) {
+				if p, err = Open("data", Options{FS: disk}); err != nil && !errors.Is(err, ErrLocked) {
 					t.Fatal(err)
 				}
 			}

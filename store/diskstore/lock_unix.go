@@ -1,6 +1,6 @@
 //go:build unix && !solaris && !illumos && !aix
 
-package store
+package diskstore
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"context"
@@ -9,14 +9,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	ds "github.com/ipfs/go-datastore"
 	"github.com/ipfs/go-datastore/query"
+
+	"github.com/aweigh/aweigh/store"
 )
 
 // TestDatastoreStaysUnderItsPrefix writes next to foreign keys.
 func TestDatastoreStaysUnderItsPrefix(t *testing.T) {
 	p := openMem(t, vfs.NewMem())
 	defer closed(t, p)
-	for _, s := range []Store{p, NewMem()} {
-		ctx, d := context.Background(), Datastore(s, []byte("ds\xff"))
+	for _, s := range []store.Store{p, store.NewMem()} {
+		ctx, d := context.Background(), store.Datastore(s, []byte("ds\xff"))
 		for _, foreign := range []string{"ds/a", "ds\xff", "dt/a"} {
 			put(t, s, foreign, "foreign", false)
 		}
@@ -74,8 +76,8 @@ func TestDatastoreStaysUnderItsPrefix(t *testing.T) {
 }
 
 func TestDatastoreIsDurableAfterSync(t *testing.T) {
-	ctx, m := context.Background(), NewMem()
-	d := Datastore(m, []byte("ds"))
+	ctx, m := context.Background(), store.NewMem()
+	d := store.Datastore(m, []byte("ds"))
 	for i, sync := range []bool{true, false} {
 		if err := d.Put(ctx, ds.NewKey(fmt.Sprint(i)), []byte("v")); err != nil {
 			t.Fatal(err)

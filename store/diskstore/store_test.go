@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"bytes"
@@ -20,18 +20,19 @@ import (
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/store"
 )
 
-func open(t testing.TB, dir string) *Pebble {
+func open(t testing.TB, dir string) *Store {
 	t.Helper()
-	p, err := OpenPebble(dir, Options{})
+	p, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func put(t testing.TB, s Store, key, value string, sync bool) {
+func put(t testing.TB, s store.Store, key, value string, sync bool) {
 	t.Helper()
 	if err := s.Commit([]kv.Op{kv.Set([]byte(key), []byte(value))}, sync); err != nil {
 		t.Fatal(err)
@@ -46,10 +47,10 @@ func TestReopenedDirectoryHoldsEverything(t *testing.T) {
 	want := all(t, p)
 	closed(t, p)
 	closed(t, p) // twice is harmless
-	if _, _, err := p.Get([]byte("synced")); !errors.Is(err, ErrClosed) {
+	if _, _, err := p.Get([]byte("synced")); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("Get after Close: %v", err)
 	}
-	if err := p.Commit(nil, true); !errors.Is(err, ErrClosed) {
+	if err := p.Commit(nil, true); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("Commit after Close: %v", err)
 	}
 	p = open(t, dir)
@@ -61,14 +62,14 @@ func TestReopenedDirectoryHoldsEverything(t *testing.T) {
 
 func TestOneDirectoryHasOneHolder(t *testing.T) {
 	if dir := os.Getenv("STORE_TEST_DIR"); dir != "" { // the other process
-		_, err := OpenPebble(dir, Options{})
+		_, err := Open(dir, Options{})
 		fmt.Println(err, errors.Is(err, ErrLocked))
 		return
 	}
 	dir := t.TempDir()
 	p := open(t, dir)
 	defer closed(t, p)
-	if _, err := OpenPebble(dir+"/.", Options{}); !errors.Is(err, ErrLocked) {
+	if _, err := Open(dir+"/.", Options{}); !errors.Is(err, ErrLocked) {
 		t.Errorf("opened twice in one process: %v", err)
 	}
 	other := exec.Command(os.Args[0], "-test.run=^TestOneDirectoryHasOneHolder$")
@@ -99,7 +100,7 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 			}
 			closed(t, db)
 			for range 2 { // the refusal changes nothing and holds no lock
-				if _, err := OpenPebble("data", Options{FS: fs}); !errors.Is(err, ErrFormat) {
+				if _, err := Open("data", Options{FS: fs}); !errors.Is(err, ErrFormat) {
 					t.Errorf("opened: %v", err)
 				}
 			}
@@ -110,10 +111,10 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 func TestReservedKeysCannotBeWrittenOrRead(t *testing.T) {
 	p := openMem(t, vfs.NewMem())
 	defer closed(t, p)
-	for _, s := range []Store{p, NewMem()} {
+	for _, s := range []store.Store{p, store.NewMem()} {
 		for _, key := range []string{"", "\x00"} {
 			ops := []kv.Op{kv.Set([]byte("fine"), nil), kv.Set([]byte(key), []byte("mine"))}
-			if err := s.Commit(ops, true); !errors.Is(err, ErrKey) {
+			if err := s.Commit(ops, true); !errors.Is(err, store.ErrKey) {
 				t.Errorf("%T: commit of %q: %v", s, key, err)
 			}
 			if _, ok, err := s.Get([]byte(key)); ok || err != nil {
@@ -163,8 +164,8 @@ func TestFailureIsSticky(t *testing.T) {
 			toggle.Off() // the disk seems well again, but its content is unknown
 			<-p.Failed()
 			for _, err := range []error{err, p.Commit(nil, true), p.Commit([]kv.Op{big}, false), p.Err(), p.Checkpoint("copy")} {
-				if !errors.Is(err, ErrFailed) {
-					t.Errorf("got %v, want ErrFailed", err)
+				if !errors.Is(err, store.ErrFailed) {
+					t.Errorf("got %v, want store.ErrFailed", err)
 				}
 			}
 			if !errors.Is(err, errorfs.ErrInjected) {
@@ -204,7 +205,7 @@ func TestBackgroundFailureIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-p.Failed()
-			if err := p.Commit(nil, true); !errors.Is(err, ErrFailed) || !errors.Is(err, errorfs.ErrInjected) {
+			if err := p.Commit(nil, true); !errors.Is(err, store.ErrFailed) || !errors.Is(err, errorfs.ErrInjected) {
 				t.Errorf("commit after a failed flush: %v", err)
 			}
 			toggle.Off()
@@ -331,14 +332,14 @@ func TestScanClosesItsIteratorWhenVisitPanics(t *testing.T) {
 func TestSiftIsScan(t *testing.T) {
 	dir := t.TempDir()
 	worn(t, dir) // values that stand apart from their keys, among others
-	p, err := OpenPebble(dir, Options{})
+	p, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	snapshot := p.Snapshot()
 	defer snapshot.Close()
-	m := NewMem()
+	m := store.NewMem()
 	var ops []kv.Op
 	if err := p.Scan(nil, nil, false, func(k, v []byte) bool {
 		ops = append(ops, kv.Set(bytes.Clone(k), bytes.Clone(v)))
@@ -382,7 +383,7 @@ func TestTablesAreWrittenOutApart(t *testing.T) {
 	const each = 64 << 10
 	when := make(map[int]bool)
 	for range 4 {
-		p, err := OpenPebble("store", Options{FS: vfs.NewMem()})
+		p, err := Open("store", Options{FS: vfs.NewMem()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +413,7 @@ func TestTablesAreWrittenOutApart(t *testing.T) {
 // away.
 func TestNewerStoresAreNotDamaged(t *testing.T) {
 	fs := vfs.NewMem()
-	db, err := OpenPebble("data", Options{FS: fs})
+	db, err := Open("data", Options{FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +433,7 @@ func TestNewerStoresAreNotDamaged(t *testing.T) {
 			}
 		}
 	}
-	if _, err := OpenPebble("data", Options{FS: fs}); !marked || !errors.Is(err, ErrFormat) || errors.Is(err, ErrDamaged) {
+	if _, err := Open("data", Options{FS: fs}); !marked || !errors.Is(err, ErrFormat) || errors.Is(err, ErrDamaged) {
 		t.Errorf("marked: %v: %v", marked, err)
 	}
 }

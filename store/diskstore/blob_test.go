@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"errors"
@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/aweigh/aweigh/store"
 )
 
 // TestVanishedValuesStopTheStore: a file of values goes while the store is open, and Pebble does not get to panic.
 func TestVanishedValuesStopTheStore(t *testing.T) {
 	dir := t.TempDir()
 	worn(t, dir)
-	p, err := OpenPebble(dir, Options{})
+	p, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func TestRewritesThatFailStopTheStore(t *testing.T) {
 		t.Errorf("a rewrite that was not needed any more: %v", err)
 	}
 	l.BlobFileRewriteEnd(pebble.BlobFileRewriteInfo{Err: os.ErrPermission})
-	if err := f.get(); !errors.Is(err, os.ErrPermission) || !errors.Is(err, ErrFailed) {
+	if err := f.get(); !errors.Is(err, os.ErrPermission) || !errors.Is(err, store.ErrFailed) {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aweigh/aweigh/store"
 )
 
 // ErrNoRoom means that the disk was too full to open a store. Nothing was changed.
@@ -41,7 +43,7 @@ func writable(on vfs.FS, dir string) error {
 		err = errors.Join(err, gone)
 	}
 	if err = refused(err); err != nil && !errors.Is(err, ErrNoRoom) {
-		return fmt.Errorf("%w: %w", ErrFailed, err)
+		return fmt.Errorf("%w: %w", store.ErrFailed, err)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"encoding/binary"
@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/store"
 )
 
 // stores are the stores that the benchmarks compare, with 10,000 keys each.
-func stores(b *testing.B, run func(b *testing.B, s Store)) {
-	for name, open := range map[string]func() Store{
-		"pebble": func() Store { return open(b, b.TempDir()) },
-		"mem":    func() Store { return NewMem() },
+func stores(b *testing.B, run func(b *testing.B, s store.Store)) {
+	for name, open := range map[string]func() store.Store{
+		"pebble": func() store.Store { return open(b, b.TempDir()) },
+		"mem":    func() store.Store { return store.NewMem() },
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := open()
@@ -40,7 +41,7 @@ func BenchmarkCommit(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		for _, sync := range []bool{false, true} {
 			b.Run(fmt.Sprintf("ops=%d/sync=%v", n, sync), func(b *testing.B) {
-				stores(b, func(b *testing.B, s Store) {
+				stores(b, func(b *testing.B, s store.Store) {
 					for i := 0; b.Loop(); i++ {
 						if err := s.Commit(some(i*n%10_000, n), sync); err != nil {
 							b.Fatal(err)
@@ -68,7 +69,7 @@ func BenchmarkConcurrentSyncedCommits(b *testing.B) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	stores(b, func(b *testing.B, s Store) {
+	stores(b, func(b *testing.B, s store.Store) {
 		for i := 0; b.Loop(); i++ {
 			if _, ok, err := s.Get(key(i % 10_000)); !ok || err != nil {
 				b.Fatal(ok, err)
@@ -80,7 +81,7 @@ func BenchmarkGet(b *testing.B) {
 func BenchmarkScanOne(b *testing.B) {
 	for _, reverse := range []bool{false, true} {
 		b.Run(fmt.Sprintf("reverse=%v", reverse), func(b *testing.B) {
-			stores(b, func(b *testing.B, s Store) {
+			stores(b, func(b *testing.B, s store.Store) {
 				for i := 0; b.Loop(); i++ {
 					err := s.Scan(key(i%9_000), key(i%9_000+500), reverse, func(_, _ []byte) bool { return false })
 					if err != nil {

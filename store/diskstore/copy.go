@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"errors"
@@ -25,10 +25,10 @@ func (f CopyFile) Open() (io.ReadCloser, error) { return f.fs.Open(f.path) }
 var ErrCopying = errors.New("store: a copy is being made already; try again when it is done")
 
 // Copy calls give with a consistent copy of the store as of now, which with all
-// its files makes a directory for OpenPebble, while commits go on. The copy is
+// its files makes a directory for Open, while commits go on. The copy is
 // in the directory's name + ".copy", mostly as hard links, and is removed when
 // give returns; the next Copy removes one that a crash left there.
-func (p *Pebble) Copy(give func([]CopyFile) error) (err error) {
+func (p *Store) Copy(give func([]CopyFile) error) (err error) {
 	if !p.copying.CompareAndSwap(false, true) {
 		return ErrCopying
 	}

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,8 +89,8 @@ var (
 	})
 )
 
-func openMem(t rapid.TB, fs vfs.FS) *Pebble {
-	p, err := OpenPebble("data", Options{FS: fs, CacheBytes: 1 << 20})
+func openMem(t rapid.TB, fs vfs.FS) *Store {
+	p, err := Open("data", Options{FS: fs, CacheBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func sameReads(t *rapid.T, name string, got, want kv.Reader, from, to, key []byt
 func TestPebbleMemAndSliceReadTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := vfs.NewCrashableMem()
-		p, m := openMem(t, fs), NewMem()
+		p, m := openMem(t, fs), store.NewMem()
 		defer func() { closed(t, p) }()
 		history, durable := []slice{nil}, 0 // state after each commit; how many are synced
 
@@ -149,7 +150,7 @@ func TestPebbleMemAndSliceReadTheSame(t *testing.T) {
 				}
 				m.Crash(kept - durable)
 				history, durable = history[:kept+1], kept
-				for _, s := range []Store{p, m} { // settle what survived
+				for _, s := range []store.Store{p, m} { // settle what survived
 					if err := s.Commit(nil, true); err != nil {
 						t.Fatal(err)
 					}
@@ -158,7 +159,7 @@ func TestPebbleMemAndSliceReadTheSame(t *testing.T) {
 				ops := append(opses.Draw(t, "ops"), op.Draw(t, "op"))
 				before := all(t, now)
 				sp, sm := p.Snapshot(), m.Snapshot()
-				for _, s := range []Store{p, m} {
+				for _, s := range []store.Store{p, m} {
 					if err := s.Commit(ops, true); err != nil {
 						t.Fatal(err)
 					}
@@ -173,7 +174,7 @@ func TestPebbleMemAndSliceReadTheSame(t *testing.T) {
 			default:
 				ops := opses.Draw(t, "ops")
 				sync := rapid.Bool().Draw(t, "sync")
-				for _, s := range []Store{p, m} {
+				for _, s := range []store.Store{p, m} {
 					if err := s.Commit(ops, sync); err != nil {
 						t.Fatal(err)
 					}
@@ -197,7 +198,7 @@ func TestPebbleMemAndSliceReadTheSame(t *testing.T) {
 // TestMemCrashKeepsThePrefixAskedFor checks every possible crash of a program.
 func TestMemCrashKeepsThePrefixAskedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := NewMem()
+		m := store.NewMem()
 		history, durable := []slice{nil}, 0
 		for range rapid.IntRange(1, 12).Draw(t, "commits") {
 			ops := append(opses.Draw(t, "ops"), kv.Set([]byte("always"), values.Draw(t, "value")))

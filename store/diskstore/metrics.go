@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"fmt"
@@ -60,7 +60,7 @@ func (s *syncs) atMost() map[time.Duration]uint64 {
 }
 
 // Metrics returns the counters.
-func (p *Pebble) Metrics() Metrics {
+func (p *Store) Metrics() Metrics {
 	m := Metrics{Commits: p.commits.Load(), Ops: p.ops.Load(), Bytes: p.bytes.Load()}
 	if !p.closed.Load() {
 		m.Disk, m.Live = space(p.db.Metrics())
@@ -84,7 +84,7 @@ func space(m *pebble.Metrics) (disk, live uint64) {
 }
 
 // Free is how many bytes the disk of the store has left for this process.
-func (p *Pebble) Free() (uint64, error) {
+func (p *Store) Free() (uint64, error) {
 	usage, err := p.fs.GetDiskUsage(p.dir)
 	if err != nil {
 		return 0, fmt.Errorf("store: space left for %s: %w", p.dir, err)

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"reflect"
@@ -10,6 +10,7 @@ import (
 	dstest "github.com/ipfs/go-datastore/test"
 
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/store"
 )
 
 func TestDatastorePassesTheCommonSuite(t *testing.T) {
@@ -25,7 +26,7 @@ func TestDatastorePassesTheCommonSuite(t *testing.T) {
 		})
 		defer func() { dstest.BasicSubtests = all }()
 	}
-	for name, s := range map[string]Store{"pebble": p, "mem": NewMem()} {
-		t.Run(name, func(t *testing.T) { dstest.SubtestAll(t, Datastore(s, []byte("ds\xff"))) })
+	for name, s := range map[string]store.Store{"pebble": p, "mem": store.NewMem()} {
+		t.Run(name, func(t *testing.T) { dstest.SubtestAll(t, store.Datastore(s, []byte("ds\xff"))) })
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !unix || solaris || illumos || aix
 
-package store
+package diskstore
 
 // holder is the process that has locked the file: unknown here.
 func holder(string) int { return 0 }

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"fmt"
@@ -6,15 +6,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/store"
 )
 
-// Commit implements Store. Readers may see ops before they are durable.
-func (p *Pebble) Commit(ops []kv.Op, sync bool) error {
-	if err := checkKeys(ops); err != nil {
+// Commit implements store.Store. Readers may see ops before they are durable.
+func (p *Store) Commit(ops []kv.Op, sync bool) error {
+	if err := store.CheckKeys(ops); err != nil {
 		return err
 	}
 	if p.closed.Load() {
-		return ErrClosed
+		return store.ErrClosed
 	}
 	if err := p.fault.get(); err != nil {
 		return err

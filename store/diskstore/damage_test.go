@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"errors"
@@ -14,13 +14,14 @@ import (
 
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/store"
 )
 
 // worn makes a directory with tables, several logs and a tail of commits that
 // are in the log alone, and returns its content.
 func worn(t *testing.T, dir string) string {
 	t.Helper()
-	p, err := OpenPebble(dir, Options{MemTableBytes: 1 << 18})
+	p, err := Open(dir, Options{MemTableBytes: 1 << 18})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +46,12 @@ func worn(t *testing.T, dir string) string {
 // synced, without an error.
 func fate(t *testing.T, what, dir, want string) string {
 	t.Helper()
-	look, lookErr := OpenPebble(dir, Options{ReadOnly: true}) // sees the same, and changes nothing
+	look, lookErr := Open(dir, Options{ReadOnly: true}) // sees the same, and changes nothing
 	if lookErr == nil {
 		_ = look.Close()
 	}
 	for range 2 { // damage seen once is not forgotten
-		p, err := OpenPebble(dir, Options{})
+		p, err := Open(dir, Options{})
 		if (err == nil) != (lookErr == nil) {
 			t.Errorf("%s: %v, and read-only: %v", what, err, lookErr)
 		}
@@ -73,7 +74,7 @@ func fate(t *testing.T, what, dir, want string) string {
 			return "whole"
 		}
 		again := p.Commit([]kv.Op{kv.Set([]byte("new"), nil)}, true)
-		if !errors.Is(again, ErrFailed) || !errors.Is(again, ErrDamaged) || !strings.Contains(again.Error(), dir) {
+		if !errors.Is(again, store.ErrFailed) || !errors.Is(again, ErrDamaged) || !strings.Contains(again.Error(), dir) {
 			t.Errorf("%s: reading failed with %v, and a commit then gave %v", what, err, again)
 		}
 		_ = p.Close()
@@ -223,7 +224,7 @@ func TestMarkThatCannotBeWrittenStops(t *testing.T) {
 	put(t, p, "a", "1", true)
 	toggle.On()
 	for range 2 {
-		if err := p.Commit([]kv.Op{kv.Set([]byte("b"), nil)}, true); !errors.Is(err, ErrFailed) || !errors.Is(err, errorfs.ErrInjected) {
+		if err := p.Commit([]kv.Op{kv.Set([]byte("b"), nil)}, true); !errors.Is(err, store.ErrFailed) || !errors.Is(err, errorfs.ErrInjected) {
 			t.Errorf("commit: %v", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/store"
 )
 
 // fault remembers the first failure, for good. A disk that has once refused a
@@ -25,7 +26,7 @@ func newFault(dir string) *fault { return &fault{dir: dir, failed: make(chan str
 
 func (f *fault) set(err error) {
 	f.once.Do(func() {
-		f.err = fmt.Errorf("%w: %w", ErrFailed, err)
+		f.err = fmt.Errorf("%w: %w", store.ErrFailed, err)
 		close(f.failed)
 	})
 }
@@ -50,10 +51,10 @@ func (f *fault) read(err error) error {
 
 // Failed is closed when the store fails, also in the background, as when a
 // table cannot be written because the disk is full. Err then has the reason.
-func (p *Pebble) Failed() <-chan struct{} { return p.fault.failed }
+func (p *Store) Failed() <-chan struct{} { return p.fault.failed }
 
 // Err is nil, or why the store refuses commits: ErrFailed, wrapped around it.
-func (p *Pebble) Err() error { return p.fault.get() }
+func (p *Store) Err() error { return p.fault.get() }
 
 // logger receives Pebble's messages. Its Fatalf is meant to end the process;
 // the choice of when to end is the caller's, so it becomes a fault instead.

@@ -1,4 +1,4 @@
-package store
+package diskstore
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 // TestReadOnlyChangesNothing opens a store whose log was not replayed yet.
 func TestReadOnlyChangesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	if _, err := OpenPebble(dir, Options{ReadOnly: true}); err == nil {
+	if _, err := Open(dir, Options{ReadOnly: true}); err == nil {
 		t.Fatal("a store that is not there was opened")
 	}
 	p := open(t, dir)
@@ -21,7 +21,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := listing(t, dir)
-	p, err := OpenPebble(dir, Options{ReadOnly: true})
+	p, err := Open(dir, Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
