@@ -108,9 +108,9 @@ func (r Rights) forbids(m *CheckedMutation) error {
 	case r.None():
 		return ErrNoAuthor
 	case m.Class == Compact && r.Entry(VerbCompact, nil) == nil:
-		return unauthorized(VerbCompact, nil)
+		return r.unauthorized(VerbCompact, nil, nil)
 	case m.Class == Lease && r.Entry(VerbLease, nil) == nil:
-		return unauthorized(VerbLease, nil)
+		return r.unauthorized(VerbLease, nil, nil)
 	case m.Class == Act:
 		return r.lacks(m.Action.Verb, m.Action.Key, nil)
 	case m.Class == Write:
@@ -118,10 +118,10 @@ func (r Rights) forbids(m *CheckedMutation) error {
 	case m.Class == Name:
 		verb := m.verb(OpPut)
 		if len(n.Key) > 0 && !r.permits(verb, n.Key, nil) {
-			return unauthorized(verb, n.Key)
+			return r.unauthorized(verb, n.Key, nil)
 		}
 		if len(n.To) > 0 && !r.permits(verb, n.To, nil) {
-			return unauthorized(verb, n.To)
+			return r.unauthorized(verb, n.To, nil)
 		}
 		return r.lacksSource(n)
 	}
@@ -146,7 +146,7 @@ func (r Rights) lacksCopy(key []byte) error {
 	if slices.ContainsFunc(r.readers, reads) && !r.outside(VerbRead, key, nil) {
 		return nil
 	}
-	return unauthorized(VerbAlias, key)
+	return fmt.Errorf("%w, or to %s it", r.unauthorized(VerbAlias, key, nil), VerbRead)
 }
 
 // lacks returns why the rights do not suffice for a verb on a range of keys, in the sense of Op.
@@ -154,7 +154,7 @@ func (r Rights) lacks(verb string, key, end []byte) error {
 	if r.permits(verb, key, end) {
 		return nil
 	}
-	return unauthorized(verb, key)
+	return r.unauthorized(verb, key, end)
 }
 
 // lacksFor returns why the rights do not suffice for either branch of a transaction. One without compares has the

@@ -324,9 +324,9 @@ func (x *execution) authorized(m *CheckedMutation) (failure, err error) {
 	case r.None():
 		return ErrNoAuthor, nil
 	case m.Class == Compact && r.Entry(VerbCompact, nil) == nil:
-		return unauthorized(VerbCompact, nil), nil
+		return r.unauthorized(VerbCompact, nil, nil), nil
 	case m.Class == Lease && r.Entry(VerbLease, nil) == nil:
-		return unauthorized(VerbLease, nil), nil
+		return r.unauthorized(VerbLease, nil, nil), nil
 	}
 	return nil, nil
 }
@@ -334,10 +334,11 @@ func (x *execution) authorized(m *CheckedMutation) (failure, err error) {
 // authorizes returns why the policy's authors do not permit one put or deletion of a mutation, or its action on a key.
 func (x *execution) authorizes(m *CheckedMutation, op *Op) (failure error) {
 	verb := m.verb(op.Kind)
-	if x.rightsOf(m).permits(verb, op.Key, op.End) {
+	r := x.rightsOf(m)
+	if r.permits(verb, op.Key, op.End) {
 		return nil
 	}
-	return unauthorized(verb, op.Key)
+	return r.unauthorized(verb, op.Key, op.End)
 }
 
 // restricted reports whether some change of a mutation's author may not be permitted, by rules or by the list of
@@ -346,8 +347,9 @@ func (x *execution) restricted(m *CheckedMutation) bool {
 	return x.epoch.rules.Has(writeVerb) || !x.rightsOf(m).whole
 }
 
-// unauthorized is the failure of a change that no entry for its author covers.
-func unauthorized(verb string, key []byte) error {
+// unauthorized is the failure of a change of a range of keys that no entry for its author covers, or a grant of its
+// token does not.
+func (r Rights) unauthorized(verb string, key, end []byte) error {
 	const most = 64 // bytes of a key in a reason
 	text := ""
 	if len(key) > most {
@@ -355,5 +357,9 @@ func unauthorized(verb string, key []byte) error {
 	} else if key != nil {
 		text = fmt.Sprintf(" %q", key)
 	}
-	return fmt.Errorf("%w: the policy does not permit this author to %s%s", ErrDenied, verb, text)
+	who := "the policy does not permit this author"
+	if slices.ContainsFunc(r.entries, func(a *Author) bool { return a.permits(verb, key, end) || key == nil && a.Permits(verb, nil) }) {
+		who = "the token does not permit"
+	}
+	return fmt.Errorf("%w: %s to %s%s", ErrDenied, who, verb, text)
 }

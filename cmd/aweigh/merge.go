@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,21 +31,25 @@ func (a *app) merge() *cobra.Command {
 			"texts and members of JSON objects that only one side changed are merged; other content\n" +
 			"is one part. Where both sides changed one part, nothing is written, the parts are\n" +
 			"shown, and the exit code is 4: --ours takes DST's, --theirs SRC's, and --resolve takes\n" +
-			"a whole value. DST's lineage names both parents. If SRC or DST changes meanwhile,\n" +
-			"nothing is written, and the exit code is 4.\n\n" + strings.Replace(keyHelp, "KEY", "SRC, like DST,", 1),
+			"a whole value, such as the file that --conflicts writes, once it was edited. DST's\n" +
+			"lineage names both parents. If SRC or DST changes meanwhile, nothing is written, and the\n" +
+			"exit code is 4.\n\nRights: alias or read of SRC, and put of DST.\n\n" + strings.Replace(keyHelp, "KEY", "SRC, like DST,", 1),
 		Example: "  aweigh merge org@wikipedia.en/drafts/42 org@wikipedia.en/articles/42\n" +
-			"  aweigh merge /draft /article --dry-run\n  aweigh merge /draft /article --resolve merged.txt -m \"by hand\"",
+			"  aweigh merge /draft /article --dry-run\n  aweigh merge /draft /article --conflicts merged.txt\n" +
+			"  aweigh merge /draft /article --resolve merged.txt -m \"by hand\"",
 	}
 	f := c.Flags()
 	raw := f.Bool("raw", false, "take SRC and DST as they are")
 	ours := f.Bool("ours", false, "where both changed one part, take DST's")
 	theirs := f.Bool("theirs", false, "where both changed one part, take SRC's")
 	resolve := f.String("resolve", "", "file with the merged value; - reads standard input")
+	conflicts := f.String("conflicts", "", "on conflicts, write them to this new file: of a text with markers around both\n"+
+		"sides, of a JSON object with DST's members")
 	dry := f.Bool("dry-run", false, "show what would be written, and write nothing")
 	as := a.asFlags(c)
 	once := patientFlags(c)
 	wait := waitFlag(c)
-	c.MarkFlagsMutuallyExclusive("ours", "theirs", "resolve")
+	c.MarkFlagsMutuallyExclusive("ours", "theirs", "resolve", "conflicts")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		o, err := once()
 		if err != nil {
@@ -54,7 +60,7 @@ func (a *app) merge() *cobra.Command {
 		}
 		var resolved []byte
 		if *resolve != "" {
-			if resolved, err = a.resolution(*resolve); err != nil {
+			if resolved, _, err = a.valueOf(nil, *resolve); err != nil {
 				return err
 			}
 		}
@@ -69,6 +75,9 @@ func (a *app) merge() *cobra.Command {
 			return err
 		}
 		if *resolve != "" {
+			if err := resolves(m.Result, resolved); err != nil {
+				return err
+			}
 			m.Value, m.Conflicts, m.Marked = resolved, nil, nil
 		}
 		settled := *ours || *theirs || len(m.Conflicts) == 0
@@ -77,6 +86,11 @@ func (a *app) merge() *cobra.Command {
 				return err
 			}
 			if !settled {
+				if *conflicts != "" {
+					if err := writeConflicts(*conflicts, m.Result); err != nil {
+						return err
+					}
+				}
 				return fmt.Errorf("%w: %s and %s changed the same part (%d of them); nothing was written; next: --ours, --theirs or --resolve FILE",
 					errConflict, show.Key(from.Key), show.Key(to.Key), len(m.Conflicts))
 			}
@@ -91,13 +105,33 @@ func (a *app) merge() *cobra.Command {
 	})
 }
 
-// resolution is the value that a person decided on.
-func (a *app) resolution(file string) ([]byte, error) {
-	if file == "-" {
-		value, _, err := a.valueOf([]string{file}, "")
-		return value, err
+// resolves reports whether a person's value can settle the conflicts of a merge.
+func resolves(m merge.Result, value []byte) error {
+	switch {
+	case len(m.Conflicts) == 0:
+		return fmt.Errorf("%w: there is no conflict to resolve; merge without --resolve", errState)
+	case len(value) == 0:
+		return fmt.Errorf("%w: the resolved value is empty; nothing was written", errUsage)
+	case m.Kind == merge.JSON && !json.Valid(value):
+		return fmt.Errorf("%w: both sides are JSON, and the resolved value is not; nothing was written", errUsage)
 	}
-	return readSome(file)
+	if line := m.Marker(value); line != "" {
+		return fmt.Errorf("%w: the resolved value still has the marker %q; nothing was written; next: edit it until no marker is left",
+			errUsage, line)
+	}
+	return nil
+}
+
+// writeConflicts writes a value to edit, with what both sides have.
+func writeConflicts(file string, m merge.Result) error {
+	value := m.Marked
+	switch m.Kind {
+	case merge.JSON:
+		value = append(m.Value, '\n')
+	case merge.Binary:
+		return fmt.Errorf("%w: --conflicts: the contents are no texts with a common version, and no JSON objects; nothing was written", errState)
+	}
+	return writeNew(file, value, 0o600)
 }
 
 // sides are the two objects of a merge, as they are now.
@@ -127,14 +161,15 @@ func (s *session) merged(ctx context.Context, from, to *aweighv1.ResolveResponse
 	place, own := client.Ancestor(objects[0], objects[1])
 	if place != nil {
 		r, err := s.Client.Range(ctx, &aweighv1.RangeRequest{Key: place.Key, Revision: place.Revision})
-		if err != nil {
+		switch {
+		case errors.Is(err, client.ErrCompacted): // as if it were not known
+		case err != nil:
 			return m, fmt.Errorf("the version that both come from, %s as of revision %d: %w", show.Key(place.Key), place.Revision, err)
-		}
-		if len(r.Kvs) == 1 && r.Kvs[0].ModRevision == place.Revision {
+		case len(r.Kvs) == 1 && r.Kvs[0].ModRevision == place.Revision:
 			m.Base, base = r.Kvs[0], append([]byte{}, r.Kvs[0].Value...)
 		}
 	}
-	if m.Base != nil && own && from.Kv.ModRevision == m.Base.ModRevision {
+	if m.Base != nil && (own && from.Kv.ModRevision == m.Base.ModRevision || bytes.Equal(from.Kv.Value, base)) {
 		return m, fmt.Errorf("%w: %s has all that %s holds", errState, show.Key(to.Key), show.Key(from.Key))
 	}
 	prefer := merge.Ours

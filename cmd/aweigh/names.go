@@ -247,7 +247,8 @@ func (a *app) fork() *cobra.Command {
 		Use: "fork NAME|UID NEW", Short: "Make a new object from a version of another", Args: cobra.ExactArgs(2),
 		Long: "Makes an object named NEW that begins with the content of another: of its newest\n" +
 			"version, or of the one that NAME or --version names. It has a UID of its own, and\n" +
-			"keeps on record what it was forked from.\n\n" + oneNameHelp,
+			"keeps on record what it was forked from. Rights: alias or read of NAME, and alias of\n" +
+			"NEW.\n\n" + oneNameHelp,
 		Example: "  aweigh fork org@wikipedia.en/articles/42.v3 org@wikipedia.en/drafts/42",
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")

@@ -4,6 +4,7 @@ package merge
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -32,6 +33,18 @@ type Result struct {
 	Value     []byte // with the preferred side's content of each conflict
 	Conflicts []Conflict
 	Marked    []byte // Value of a text, with markers around both sides of each conflict
+
+	marks []string // the lines of Marked that begin and end a conflict
+}
+
+// Marker returns a line of a value that begins or ends a conflict in Marked, empty if there is none.
+func (r *Result) Marker(value []byte) string {
+	for _, line := range lines(value) {
+		if line = strings.TrimRight(line, "\r\n"); slices.Contains(r.marks, line) {
+			return line
+		}
+	}
+	return ""
 }
 
 // Side is whose content a conflict gets.
@@ -81,7 +94,7 @@ func (s Side) of(ours, theirs []byte) []byte {
 func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
 func mergeText(base, ours, theirs []byte, prefer Side, labels Labels) Result {
-	r := Result{Kind: Text, Value: []byte{}}
+	r := Result{Kind: Text, Value: []byte{}, marks: []string{"<<<<<<< " + labels.Ours, ">>>>>>> " + labels.Theirs}}
 	for _, part := range diff3.Diff3Merge(lines(ours), lines(base), lines(theirs), true) {
 		c := part.Conflict
 		if c == nil {
@@ -93,7 +106,7 @@ func mergeText(base, ours, theirs []byte, prefer Side, labels Labels) Result {
 		r.Conflicts = append(r.Conflicts, x)
 		r.Value = append(r.Value, prefer.of(x.Ours, x.Theirs)...)
 		for _, marked := range []struct{ mark, content string }{
-			{"<<<<<<< " + labels.Ours, string(x.Ours)}, {"||||||| base", string(x.Base)}, {"=======", string(x.Theirs)}, {">>>>>>> " + labels.Theirs, ""},
+			{r.marks[0], string(x.Ours)}, {"||||||| base", string(x.Base)}, {"=======", string(x.Theirs)}, {r.marks[1], ""},
 		} {
 			r.Marked = append(r.Marked, ended(marked.mark)+ended(marked.content)...)
 		}

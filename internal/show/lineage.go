@@ -72,13 +72,22 @@ func entriesJSON(entries []*aweighv1.Entry) []entryJSON {
 		if len(e.Key) > 0 {
 			x.Key, x.KeyBase64 = bytesField(e.Key)
 		}
-		if p, ok := scope.ParseMerged(e.Reason); ok && (e.Class == lineage.Insert.String() || e.Class == lineage.Update.String()) {
+		if p, ok := mergedFrom(e); ok {
 			x.MergedFrom = &placed{UID: p.Object.String(), Revision: p.Revision}
 			x.MergedFrom.Key, x.MergedFrom.KeyBase64 = bytesField(p.Key)
 		}
 		out = append(out, x)
 	}
 	return out
+}
+
+// mergedFrom returns the other parent of an entry; ok is false if the entry is of no merge. The reason is the chain's,
+// and not the author's words.
+func mergedFrom(e *aweighv1.Entry) (p scope.Parent, ok bool) {
+	if e.Class != lineage.Insert.String() && e.Class != lineage.Update.String() {
+		return p, false
+	}
+	return scope.ParseMerged(e.Reason)
 }
 
 // entries writes changes of an object, with the keys under which they happened if
@@ -100,7 +109,11 @@ func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
 		if e.Version > 0 {
 			version = fmt.Sprint(e.Version)
 		}
-		row := []string{fmt.Sprint(e.Revision), version, e.Class, by, instant(e.TimeNs), fmt.Sprint(e.Height), because(e.Reason, e.Justification)}
+		change := e.Class
+		if _, merged := mergedFrom(e); merged {
+			change = "merge"
+		}
+		row := []string{fmt.Sprint(e.Revision), version, change, by, instant(e.TimeNs), fmt.Sprint(e.Height), because(e.Reason, e.Justification)}
 		if keyed {
 			row = slices.Insert(row, 3, Key(e.Key))
 		}

@@ -116,12 +116,12 @@ func (m *Model) authorized(mut *scope.CheckedMutation) error {
 		return fmt.Errorf("%w: the policy does not list this author", scope.ErrDenied)
 	}
 	if mut.Class == scope.Compact && !m.mayDo(mut, "compact", nil, nil) {
-		return fmt.Errorf("%w: the policy does not permit this author to compact", scope.ErrDenied)
+		return m.denied(mut, ask{verb: "compact"})
 	}
 	leases := func(a scope.Author) bool { return len(a.Verbs) == 0 || slices.Contains(a.Verbs, "lease") }
 	bounded := func(g scope.Grant) bool { return !leases(scope.Author{Verbs: g.Verbs}) }
 	if mut.Class == scope.Lease && (!slices.ContainsFunc(all, leases) || slices.ContainsFunc(grantsOf(mut), bounded)) {
-		return fmt.Errorf("%w: the policy does not permit this author to lease", scope.ErrDenied)
+		return m.denied(mut, ask{verb: "lease"})
 	}
 	return nil
 }
@@ -141,8 +141,19 @@ func (m *Model) authorizes(mut *scope.CheckedMutation, c change) error {
 	if m.mayDo(mut, verb, c.key, c.end) {
 		return nil
 	}
-	if len(c.key) > 64 {
-		return fmt.Errorf("%w: the policy does not permit this author to %s %q…", scope.ErrDenied, verb, c.key[:64])
+	return m.denied(mut, ask{verb, c.key, c.end})
+}
+
+// denied is the failure of what no entry for the author permits, or an entry does and a grant does not.
+func (m *Model) denied(mut *scope.CheckedMutation, q ask) error {
+	who, key := "the policy does not permit this author", ""
+	if slices.ContainsFunc(m.entriesFor(mut), q.does) {
+		who = "the token does not permit"
 	}
-	return fmt.Errorf("%w: the policy does not permit this author to %s %q", scope.ErrDenied, verb, c.key)
+	if len(q.key) > 64 {
+		key = fmt.Sprintf(" %q…", q.key[:64])
+	} else if q.key != nil {
+		key = fmt.Sprintf(" %q", q.key)
+	}
+	return fmt.Errorf("%w: %s to %s%s", scope.ErrDenied, who, q.verb, key)
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -74,7 +75,7 @@ func (m *Model) name(mut *scope.CheckedMutation) ([]scope.Response, error) {
 	m.block.room, m.block.reach = make(map[int64]volume), nil
 	all := m.renames(n, v)
 	if n.Kind == scope.Fork && !m.mayCopy(mut, n.From) {
-		return nil, m.authorizes(mut, change{key: n.From})
+		return nil, fmt.Errorf("%w, or to read it", m.denied(mut, ask{"alias", n.From, nil}))
 	}
 	if failure := m.permitted(mut, all); failure != nil {
 		return nil, failure

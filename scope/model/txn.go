@@ -59,7 +59,7 @@ func (m *Model) mayMerge(mut *scope.CheckedMutation, yes bool) error {
 	}
 	for _, op := range branch(mut.Txn, yes) {
 		if op.Kind == scope.OpMerge && !m.mayCopy(mut, op.Key) {
-			return fmt.Errorf("%w: the policy does not permit this author to alias %q", scope.ErrDenied, op.Key)
+			return fmt.Errorf("%w, or to read it", m.denied(mut, ask{"alias", op.Key, nil}))
 		}
 	}
 	return nil
