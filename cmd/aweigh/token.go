@@ -31,21 +31,25 @@ func (a *app) tokenCommand() *cobra.Command {
 			"policy and the token: a token never permits more than its author may do at that moment.\n\n" +
 			"A token has a record: a key, by default /tokens/NAME. The token ends when the key does, so\n" +
 			"\"aweigh token revoke\" deletes it, and \"aweigh ls\" and \"aweigh history\" show it.",
-		Example: "  aweigh token create ci --as alice.key --prefix /apps/web/ --verb put --for 1h > ci.token\n" +
+		Example: "  aweigh token create ci --as alice.key --prefix /apps/web/ --for 1h --record /apps/tokens/ci > ci.token\n" +
 			"  aweigh put /apps/web/version 7 --as ci.token\n  aweigh token narrow web --token ci.token --prefix /apps/web/tmp/ --for 5m\n" +
 			"  aweigh token revoke ci.token --as alice.key",
 	}
 	return a.under(c, a.tokenCreate(), a.tokenNarrow(), a.tokenShow(), a.tokenRevoke())
 }
 
+// mostUnrecorded is how long a token can be that nothing revokes, without a warning.
+const mostUnrecorded = 24 * time.Hour
+
 func (a *app) tokenCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use: "create NAME --as FILE", Short: "Sign a token, and put its record", Args: cobra.ExactArgs(1),
 		Long: "Signs a token with the key of FILE, or with that of another token, and writes the token's\n" +
 			"record: a key with its name, and what it permits. The signer needs the right to put the\n" +
-			"record, unless --no-record is set; such a token cannot be revoked alone. The token is for\n" +
-			"the scope that decides about its first prefix.",
-		Example: "  aweigh token create ci --as alice.key --prefix /apps/web/ --verb put --for 1h > ci.token\n" +
+			"record, and to delete it when it revokes the token; an author of some prefixes names a key\n" +
+			"below one of them with --record. With --no-record the token cannot be revoked alone. The\n" +
+			"token is for the scope that decides about its first prefix.",
+		Example: "  aweigh token create ci --as alice.key --prefix /apps/web/ --verb put --for 1h --record /apps/tokens/ci > ci.token\n" +
 			"  aweigh token create robot --as alice.key --to ed25519:… --for 720h --record /apps/tokens/robot",
 	}
 	flags := newGrantFlags(c)
@@ -81,6 +85,10 @@ func (a *app) tokenCreate() *cobra.Command {
 		warnings, err := vain(ctx, s, by, about, append(slices.Clone(held), g))
 		if err != nil {
 			return err
+		}
+		if *none && *flags.span > mostUnrecorded {
+			warnings = append(warnings, fmt.Sprintf("the token has no record, so that until %s it ends only when its signer's entry in "+
+				"the policy does; leave --no-record out to be able to revoke it", time.Unix(0, int64(g.NotAfter)).UTC().Format(time.DateOnly)))
 		}
 		for _, prefix := range g.Prefixes {
 			if _, other, err := s.whereDecided(ctx, prefix); err != nil {

@@ -25,9 +25,9 @@ type link struct {
 	verbs    []string // the same
 }
 
-// Vain reports which verbs and prefixes of the last grant of a chain permit nothing, since a grant before does not
-// permit them, or the policy does not permit them to the signer of the first. Without a signer, the policy is not
-// known. Verbs that no rule knows are those of OddVerbs.
+// Vain reports which verbs and prefixes of the last grant of a chain permit nothing, or less than they name, since a
+// grant before does not permit them, or the policy does not permit them to the signer of the first. Without a signer,
+// the policy is not known. Verbs that no rule knows are those of OddVerbs.
 func Vain(chain []scope.Grant, by *Signer) (all []string) {
 	last, links := &chain[len(chain)-1], linksOf(chain[:len(chain)-1])
 	if by != nil && by.Rights.None() {
@@ -62,6 +62,17 @@ func Vain(chain []scope.Grant, by *Signer) (all []string) {
 	for _, prefix := range last.Prefixes {
 		below := slices.DeleteFunc(slices.Clone(keys), func(key []byte) bool { return !bytes.HasPrefix(key, prefix) })
 		for _, l := range links {
+			if len(ofKeys) > 0 && some(l.permits, ofKeys, below) && !some(l.permits, ofKeys, [][]byte{prefix}) {
+				var part []string
+				for _, key := range below {
+					if some(l.permits, ofKeys, [][]byte{key}) && !slices.Contains(part, quoted(string(key))) {
+						part = append(part, quoted(string(key)))
+					}
+				}
+				all = append(all, fmt.Sprintf("below %s, %s permits such changes%s only in %s; the token permits no more",
+					quoted(string(prefix)), l.name, l.whom(), strings.Join(part, ", ")))
+				break
+			}
 			if len(ofKeys) > 0 && !some(l.permits, ofKeys, below) {
 				var shown []string
 				for _, p := range l.prefixes {

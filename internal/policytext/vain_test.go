@@ -43,7 +43,7 @@ func TestVainGrantsAreNamed(t *testing.T) {
 	}{
 		"all of it":                    {by, []scope.Grant{grant("x", nil)}, nil},
 		"a part":                       {by, []scope.Grant{grant("x", bytesOf("/apps/web/"), "put")}, nil},
-		"wider than the entries":       {by, []scope.Grant{grant("x", bytesOf("/"), "pay", "put")}, nil},
+		"wider than the entries":       {by, []scope.Grant{grant("x", bytesOf("/"), "pay", "put")}, []string{`below /, the policy permits such changes to the signer only in /apps/, /jobs/; the token permits no more`}},
 		"a verb of no key":             {by, []scope.Grant{grant("x", nil, "lease")}, nil},
 		"another prefix":               {by, []scope.Grant{grant("x", bytesOf("/other/"), "put")}, []string{`the policy permits no such change below /other/ to the signer, so the new token does not either`, nothing}},
 		"another prefix, but leases":   {by, []scope.Grant{grant("x", bytesOf("/other/"))}, []string{`the policy permits no such change below /other/`}},
