@@ -31,7 +31,7 @@ const (
 // without responses.
 type Author struct {
 	Client *Client
-	Key    votes.PrivateKey
+	Key    votes.Signer   // makes one signature for each try of a write; its errors are returned as they are
 	Grants [][]byte       // by which the key acts (scope.Grant); none: by rights of its own
 	Caller string         // for whom it acts; see scope.Mutation.Caller
 	Scope  aweigh.ScopeID // that decides about all keys that are written
@@ -123,15 +123,18 @@ func (a *Author) submit(ctx context.Context, class scope.Class, content []byte, 
 		return nil, nil, fmt.Errorf("%w: the grant of the author ended at %s", ErrDenied,
 			m.ValidUntil.Time().UTC().Format(time.RFC3339))
 	}
-	least, err := scope.Sign(a.Key, a.Limits, m)
+	least, err := scope.FormCost(a.Key.Public(), a.Limits, m)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	most := a.Limits.BlockCost - least.Cost()
+	most := a.Limits.BlockCost - least
 	for reserve := min(signedReserve, most); ; reserve = min(reserveGrowth*reserve, most) {
-		b, err := scope.SignReserving(reserve, a.Key, a.Limits, m)
+		b, err := scope.SignBy(a.Key, reserve, a.Limits, m)
+		if errors.Is(err, scope.ErrInvalid) {
+			err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return nil, nil, err
 		}
 		req := &aweighv1.SubmitRequest{Bundle: b.Raw()}
 		r, err := write(ctx, a.Client, aweighv1connect.NodeClient.Submit, req, *once, false)

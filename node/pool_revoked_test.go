@@ -28,7 +28,7 @@ func TestRevokedTokensHaveNoRoom(t *testing.T) {
 	}
 	grant := func(until time.Time, record string, u aweigh.UID) []byte {
 		t.Helper()
-		g, err := scope.SignGrant(author, scope.Grant{
+		g, err := scope.SignGrant(author.Signer(), scope.Grant{
 			Scope: n.root.id, To: holder.Public(), Name: "ci", NotAfter: aweigh.InstantOf(until), Record: []byte(record), Object: u,
 		})
 		if err != nil {

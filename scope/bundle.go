@@ -105,26 +105,49 @@ func Sign(key votes.PrivateKey, lim Limits, mutations ...Mutation) (*CheckedBund
 
 // SignReserving is Sign with a reserve, as State.Price names it.
 func SignReserving(reserve int64, key votes.PrivateKey, lim Limits, mutations ...Mutation) (*CheckedBundle, error) {
-	b := Bundle{Author: key.Public(), Reserve: reserve}
-	author := b.Author.ID()
-	for _, m := range mutations {
-		m.Author = author
-		b.Mutations = append(b.Mutations, m.Encode())
-	}
-	c, err := b.open(lim)
+	return SignBy(key.Signer(), reserve, lim, mutations...)
+}
+
+// SignBy is SignReserving with a signer, which makes one signature. Errors wrap ErrInvalid, or are those of the signer.
+func SignBy(key votes.Signer, reserve int64, lim Limits, mutations ...Mutation) (*CheckedBundle, error) {
+	b, c, err := unsigned(key.Public(), reserve, lim, mutations)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.within(votes.Verify); err != nil {
 		return nil, err
 	}
-	b.Signature = key.Sign(votes.ContextBundle, c.id[:])
+	if b.Signature, err = votes.SignWith(key, votes.ContextBundle, c.id[:]); err != nil {
+		return nil, fmt.Errorf("scope: sign a bundle: %w", err)
+	}
 	c.signature = b.Signature
 	c.raw = canon.Encode(b)
 	if len(c.raw) > lim.BundleBytes {
 		return nil, fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", ErrInvalid, len(c.raw), lim.BundleBytes)
 	}
 	return c, nil
+}
+
+// FormCost is CheckedBundle.Cost of a bundle of mutations without a reserve, which needs no signature. Errors wrap
+// ErrInvalid.
+func FormCost(author votes.PublicKey, lim Limits, mutations ...Mutation) (int64, error) {
+	_, c, err := unsigned(author, 0, lim, mutations)
+	if err != nil {
+		return 0, err
+	}
+	return c.cost, nil
+}
+
+// unsigned is a bundle without its signature, and what was checked of it.
+func unsigned(author votes.PublicKey, reserve int64, lim Limits, mutations []Mutation) (b Bundle, c *CheckedBundle, err error) {
+	b = Bundle{Author: author, Reserve: reserve}
+	id := author.ID()
+	for _, m := range mutations {
+		m.Author = id
+		b.Mutations = append(b.Mutations, m.Encode())
+	}
+	c, err = b.open(lim)
+	return b, c, err
 }
 
 // CheckBundle decodes and verifies the canonical encoding of a Bundle, which

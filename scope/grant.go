@@ -37,13 +37,16 @@ const (
 	grantUnits = 64
 )
 
-// SignGrant signs a grant with the key that it names as its signer. Errors wrap ErrInvalid.
-func SignGrant(key votes.PrivateKey, g Grant) (Grant, error) {
+// SignGrant signs a grant with the key that it then names as its signer. Errors wrap ErrInvalid, or are those of the
+// signer.
+func SignGrant(key votes.Signer, g Grant) (_ Grant, err error) {
 	g.By = key.Public()
 	if err := g.check(MostLimits().KeyBytes); err != nil {
 		return Grant{}, fmt.Errorf("%w: grant %q: %w", ErrInvalid, g.Name, err)
 	}
-	g.Signature = key.Sign(votes.ContextGrant, g.signingBytes())
+	if g.Signature, err = votes.SignWith(key, votes.ContextGrant, g.signingBytes()); err != nil {
+		return Grant{}, fmt.Errorf("scope: sign grant %q: %w", g.Name, err)
+	}
 	return g, nil
 }
 

@@ -27,7 +27,7 @@ func (w grantTest) grant(by, to byte, change ...func(*Grant)) []byte {
 	for _, c := range change {
 		c(&g)
 	}
-	g, err := SignGrant(testKey(w.t, by), g)
+	g, err := SignGrant(testKey(w.t, by).Signer(), g)
 	if err != nil {
 		w.t.Fatalf("granting: %v", err)
 	}

@@ -206,7 +206,7 @@ func TestRoomOfMotionsIsRecounted(t *testing.T) {
 		for _, k := range authors[2:6] {
 			o.known[k.Public().ID()] = true
 		}
-		grant, err := SignGrant(listed, Grant{Scope: w.g.Hash(), To: holder.Public(), Name: "ci", NotAfter: w.now.Add(1000 * time.Hour)})
+		grant, err := SignGrant(listed.Signer(), Grant{Scope: w.g.Hash(), To: holder.Public(), Name: "ci", NotAfter: w.now.Add(1000 * time.Hour)})
 		if err != nil {
 			t.Fatalf("granting: %v", err)
 		}

@@ -81,7 +81,7 @@ func TestListedAuthorsHaveRoomOfTheirOwn(t *testing.T) {
 	})
 	w.skip = true
 	granted := func(by, to votes.PrivateKey) []byte {
-		g, err := SignGrant(by, Grant{Scope: w.g.Hash(), To: to.Public(), Name: "ci", NotAfter: w.now.Add(24 * time.Hour)})
+		g, err := SignGrant(by.Signer(), Grant{Scope: w.g.Hash(), To: to.Public(), Name: "ci", NotAfter: w.now.Add(24 * time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}

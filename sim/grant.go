@@ -23,7 +23,7 @@ func (a *actor) granted(m scope.Mutation, done func(machine.Reply)) {
 		holder, err := votes.KeyFromSeed(votes.Ed25519, seed)
 		must.OK(err, "making a key")
 		holder = holder.Telling(a.w.made.add)
-		g, err := scope.SignGrant(by, a.grant(holder.Public()))
+		g, err := scope.SignGrant(by.Signer(), a.grant(holder.Public()))
 		must.OK(err, "signing a grant")
 		m.Grants, by = append(m.Grants, g.Encode()), holder
 		m.ValidUntil = min(m.ValidUntil, g.NotAfter)

@@ -310,7 +310,7 @@ func (x *forging) ask(l *liar) {
 
 // grant is of the rights of another to the member, which signs it itself.
 func (x *forging) grant(l *liar) scope.Grant {
-	g, err := scope.SignGrant(l.n.author, scope.Grant{
+	g, err := scope.SignGrant(l.n.author.Signer(), scope.Grant{
 		Scope: l.w.id, To: l.n.author.Public(), Name: "forged", NotAfter: l.w.now.Add(time.Hour),
 	})
 	must.OK(err, "signing a grant")

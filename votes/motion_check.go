@@ -6,26 +6,6 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Signer makes signatures with one key. A PrivateKey makes one with Signer; a
-// program, a card or a person with a disk may be another.
-type Signer interface {
-	// Public is the key that the signatures verify with.
-	Public() PublicKey
-	// SignMessage signs exactly message, nothing before or after it.
-	SignMessage(message []byte) (signature []byte, err error)
-}
-
-// Signer is the key as a Signer of motion ballots.
-func (k PrivateKey) Signer() Signer { return keySigner{k} }
-
-type keySigner struct{ key PrivateKey }
-
-func (s keySigner) Public() PublicKey { return s.key.Public() }
-
-func (s keySigner) SignMessage(message []byte) ([]byte, error) {
-	return s.key.Sign(ContextCOSE, message), nil
-}
-
 // SignMotionBallot makes a voter's ballot, with a comment or "". The signature
 // is verified before it is handed out, wherever it came from. The error wraps
 // that of the signer, ErrKey, ErrMalformed, or ErrForged if the signer signed

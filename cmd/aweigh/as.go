@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,15 +27,15 @@ type signedBy struct {
 
 // openedKey is the key that signs, and the token that it uses, if any.
 type openedKey struct {
-	key  votes.PrivateKey
+	key  votes.Signer
 	held *token.Token
 }
 
 // asFlags adds the flags of writes that an author signs.
 func (a *app) asFlags(c *cobra.Command) *signedBy {
 	return &signedBy{a,
-		c.Flags().String("as", "", "sign with the key of this file, of \"aweigh voter new\" or \"aweigh token create\", and not with the\n"+
-			"node's; the policy lists which keys may change what, see \"aweigh auth\""),
+		c.Flags().String("as", "", "sign with this key and not with the node's: the FILE of \"aweigh voter new\" or \"aweigh token create\",\n"+
+			"or ssh-agent:NAME; the policy lists which keys may change what, see \"aweigh auth\""),
 		c.Flags().String("token", "", "a token that was made for the key of --as (\"aweigh token create --to\")"),
 		c.Flags().String("passphrase-file", "", "file with the passphrase of --as (default: ask)"), nil}
 }
@@ -78,16 +79,18 @@ func (by *signedBy) author(ctx context.Context, s *session, key []byte) (*client
 }
 
 // open opens the key, and the token that it uses, if any.
-func (by *signedBy) open(ctx context.Context) (key votes.PrivateKey, held *token.Token, err error) {
+func (by *signedBy) open(ctx context.Context) (key votes.Signer, held *token.Token, err error) {
 	if *by.key == "" {
 		return key, nil, fmt.Errorf("%w: --token goes with --as, the key that the token is for", errUsage)
 	}
 	if token.Is([]byte(*by.key)) {
 		return key, nil, fmt.Errorf("%w: --as takes the name of a file, and not a token", errUsage)
 	}
-	data, err := readSome(*by.key)
-	if err != nil {
-		return key, nil, err
+	var data []byte
+	if !strings.HasPrefix(*by.key, agentPrefix) {
+		if data, err = readSome(*by.key); err != nil {
+			return key, nil, err
+		}
 	}
 	if token.Is(data) && *by.token == "" {
 		held, err = readToken(*by.key)
@@ -96,7 +99,7 @@ func (by *signedBy) open(ctx context.Context) (key votes.PrivateKey, held *token
 		case held.Key.IsZero():
 			err = fmt.Errorf("%w: the token is for the key %s; name its file with --as, and the token with --token", errUsage, held.Last().To)
 		default:
-			key = held.Key
+			key = held.Key.Signer()
 		}
 		return key, held, err
 	}

@@ -33,7 +33,7 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 		Example: "  aweigh ballot " + word + " 4bf5122f --comment \"as discussed\"\n  aweigh ballot " + word + " 4bf5122f --key bob.key",
 	}
 	comment := c.Flags().String("comment", "", "public words, up to 1024 bytes")
-	key := c.Flags().String("key", "", "file of the voter's key, as \"aweigh voter new\" makes it, and not the anchor's")
+	key := c.Flags().String("key", "", "vote with the voter's key and not the anchor's: "+keyNames)
 	from := passphraseFlag(c)
 	anyway := c.Flags().Bool("anyway", false, "sign though the motion is closed, or would be void as things stand")
 	return a.askingOfMotions(c, func(ctx context.Context, s *session, args []string) error {
@@ -125,7 +125,7 @@ func (a *app) voteWith(ctx context.Context, s *session, m *aweighv1.MotionRespon
 				errContrary, show.Line(b.Choice), m.Motion.Id[:4])
 		}
 	}
-	b, err := votes.SignMotionBallot(key.Signer(), votes.MotionVote{
+	b, err := votes.SignMotionBallot(key, votes.MotionVote{
 		Network: aweigh.NetworkID(m.Header.Network), Scope: aweigh.ScopeID(m.Motion.Scope), Motion: votes.MotionID(m.Motion.Id), Choice: choice,
 	}, comment)
 	if err != nil {

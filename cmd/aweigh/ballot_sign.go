@@ -48,7 +48,7 @@ func (a *app) ballotSign() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&s.choice, "choice", "", "approve or reject")
 	f.StringVar(&s.comment, "comment", "", "why, in at most 1024 bytes")
-	f.StringVar(&s.key, "key", "", "file of the key, as \"aweigh voter new\" makes it, or a node's anchor.key")
+	f.StringVar(&s.key, "key", "", keyNames+",\nor a node's anchor.key")
 	f.StringVar(&s.program, "signer", "", "program that signs, with its arguments")
 	f.StringVar(&s.out, "write", "-", "write the ballot to this file, which must not be there")
 	from := passphraseFlag(c)
@@ -181,14 +181,14 @@ func (s *signing) signer(ctx context.Context) (votes.Signer, error) {
 	if s.program != "" {
 		return signer.Open(ctx, s.program, s.err)
 	}
-	key, encrypted, err := s.openKey(ctx, s.key, s.passphraseFile)
+	key, secured, err := s.openKey(ctx, s.key, s.passphraseFile)
 	if err != nil {
 		return nil, err
 	}
-	if !encrypted {
+	if !secured {
 		fmt.Fprintf(s.err, "aweigh: %s is in plain text: any reader of the file can vote in its name\n", show.Line(s.key))
 	}
-	return key.Signer(), nil
+	return key, nil
 }
 
 // mayVote names the voters.

@@ -103,7 +103,7 @@ func isProgram(path string) bool {
 }
 
 func environment(ts *testscript.TestScript) (env []string) {
-	for _, k := range []string{"PATH", "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR"} {
+	for _, k := range []string{"PATH", "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "SSH_AUTH_SOCK"} {
 		env = append(env, k+"="+ts.Getenv(k))
 	}
 	return env

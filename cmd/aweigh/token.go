@@ -148,7 +148,7 @@ func vain(ctx context.Context, s *session, by *client.Author, key []byte, chain 
 }
 
 // newToken is token.New, whose error says that no token can be made as things stand.
-func newToken(signer votes.PrivateKey, before []scope.Grant, g scope.Grant) (*token.Token, error) {
+func newToken(signer votes.Signer, before []scope.Grant, g scope.Grant) (*token.Token, error) {
 	t, err := token.New(signer, before, g)
 	if errors.Is(err, scope.ErrInvalid) {
 		err = fmt.Errorf("%w: %w", errState, err)
@@ -205,13 +205,16 @@ func (a *app) tokenNarrow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		signer := held.Key
+		var signer votes.Signer
+		if !held.Key.IsZero() {
+			signer = held.Key.Signer()
+		}
 		if *key != "" {
 			if signer, _, err = a.openKey(cmd.Context(), *key, *passphrase); err != nil {
 				return err
 			}
 		}
-		if signer.IsZero() || signer.Public().ID() != held.Last().To.ID() {
+		if signer == nil || signer.Public().ID() != held.Last().To.ID() {
 			return fmt.Errorf("%w: the token is for the key %s; name its file with --as", errUsage, held.Last().To)
 		}
 		g.Scope, g.NotAfter = held.Last().Scope, min(g.NotAfter, held.NotAfter())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aweigh/aweigh/internal/keyfile"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/internal/signer"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -76,7 +77,7 @@ func (a *app) voterNew() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(a.err, "aweigh: %s holds the public key, for others\n", show.Line(args[0]+publicFile))
-		return show.Printer{Out: a.out, Format: format}.Voter(key.Public(), true, args[0])
+		return show.Printer{Out: a.out, Format: format}.Voter(key.Public(), show.EncryptedFile, args[0])
 	}
 	return c
 }
@@ -106,6 +107,13 @@ func publicOf(name string) (key votes.PublicKey, there bool, err error) {
 // publicKeyIn is the public key in a file that holds a key: a public one, or a private one as openKey reads it. there
 // is false if there is no such file. If the public part stands beside a key file, no passphrase is needed.
 func (a *app) publicKeyIn(ctx context.Context, name, passphraseFile string) (key votes.PublicKey, there bool, err error) {
+	if strings.HasPrefix(name, agentPrefix) {
+		held, _, err := a.openKey(ctx, name, passphraseFile)
+		if err != nil {
+			return key, false, err
+		}
+		return held.Public(), true, nil
+	}
 	data, err := readSome(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return key, false, nil
@@ -154,11 +162,13 @@ func writeNew(name string, data []byte, mode fs.FileMode) error {
 
 func (a *app) voterShow() *cobra.Command {
 	c := &cobra.Command{
-		Use: "show FILE", Short: "Show the public part of a voter's key", Args: cobra.ExactArgs(1),
+		Use: "show FILE|ssh-agent:NAME", Short: "Show the public part of a voter's key", Args: cobra.ExactArgs(1),
 		Long: "Shows the public key of a key file, in the form that policies take for approvers. It is read from\n" +
 			"FILE.pub, which \"aweigh voter new\" wrote beside it, and needs no passphrase. Without that file,\n" +
-			"or with --passphrase-file, the key file itself is opened, and must agree.",
-		Example: "  aweigh voter show alice.key",
+			"or with --passphrase-file, the key file itself is opened, and must agree.\n\n" +
+			"With ssh-agent:NAME, shows a key of type ssh-ed25519 that the ssh-agent at SSH_AUTH_SOCK holds. NAME\n" +
+			"is its comment or its SHA256 fingerprint (see \"ssh-add -l\"); leave it empty if there is only one.",
+		Example: "  aweigh voter show alice.key\n  aweigh voter show ssh-agent:alice@laptop",
 	}
 	from := passphraseFlag(c)
 	output := outputFlag(c)
@@ -167,21 +177,31 @@ func (a *app) voterShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		public, there, err := publicOf(args[0])
-		if err != nil {
-			return err
+		var public votes.PublicKey
+		there := false
+		if !strings.HasPrefix(args[0], agentPrefix) {
+			if public, there, err = publicOf(args[0]); err != nil {
+				return err
+			}
 		}
 		if there && *from == "" {
-			return show.Printer{Out: a.out, Format: format}.Voter(public, true, args[0])
+			return show.Printer{Out: a.out, Format: format}.Voter(public, show.EncryptedFile, args[0])
 		}
-		key, encrypted, err := a.openKey(cmd.Context(), args[0], *from)
+		key, secured, err := a.openKey(cmd.Context(), args[0], *from)
 		if err != nil {
 			return err
 		}
 		if there && public.ID() != key.Public().ID() {
 			return fmt.Errorf("%s%s holds the public key of another file: remove it", args[0], publicFile)
 		}
-		return show.Printer{Out: a.out, Format: format}.Voter(key.Public(), encrypted, args[0])
+		keeper := show.PlainFile
+		switch {
+		case strings.HasPrefix(args[0], agentPrefix):
+			keeper = show.SSHAgent
+		case secured:
+			keeper = show.EncryptedFile
+		}
+		return show.Printer{Out: a.out, Format: format}.Voter(key.Public(), keeper, args[0])
 	}
 	return c
 }
@@ -189,9 +209,34 @@ func (a *app) voterShow() *cobra.Command {
 // maxKeyFile bounds the size of a key file, in bytes.
 const maxKeyFile = 64 << 10
 
-// openKey reads a key file: one under a passphrase, or the plain text of a key as
-// nodes keep theirs.
-func (a *app) openKey(ctx context.Context, name, passphraseFile string) (key votes.PrivateKey, encrypted bool, err error) {
+// agentPrefix begins the name of a key that an ssh-agent holds.
+const agentPrefix = "ssh-agent:"
+
+// keyNames says in help texts what a flag for a key takes.
+const keyNames = "FILE of \"aweigh voter new\", or ssh-agent:NAME for a key of the ssh-agent"
+
+// openKey opens a key to sign with: of the ssh-agent, or of a key file. secured is false if the key stands in a file in
+// plain text.
+func (a *app) openKey(ctx context.Context, name, passphraseFile string) (key votes.Signer, secured bool, err error) {
+	if held, is := strings.CutPrefix(name, agentPrefix); is {
+		if passphraseFile != "" {
+			return nil, false, fmt.Errorf("%w: --passphrase-file goes with a file, and %s is a key of the ssh-agent", errUsage, name)
+		}
+		key, err := signer.OpenAgent(ctx, held)
+		if err != nil { // of which a nil *Agent would be a Signer
+			return nil, false, err
+		}
+		return key, true, nil
+	}
+	private, secured, err := a.openKeyFile(ctx, name, passphraseFile)
+	if err != nil {
+		return nil, secured, err
+	}
+	return private.Signer(), secured, nil
+}
+
+// openKeyFile reads a key file: one under a passphrase, or the plain text of a key as nodes keep theirs.
+func (a *app) openKeyFile(ctx context.Context, name, passphraseFile string) (key votes.PrivateKey, encrypted bool, err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return key, false, err

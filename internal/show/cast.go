@@ -112,25 +112,37 @@ func (p Printer) Signed(b *votes.MotionBallot, name string, weight uint64, file 
 	return err
 }
 
-// Voter writes the public part of a voter's key.
-func (p Printer) Voter(key votes.PublicKey, encrypted bool, file string) error {
+// Keeper says where a private key is.
+type Keeper int
+
+// The places of private keys.
+const (
+	PlainFile Keeper = iota
+	EncryptedFile
+	SSHAgent
+)
+
+var keepers = [...]string{
+	PlainFile: "in plain text: any reader of the file can sign", EncryptedFile: "under a passphrase",
+	SSHAgent: "which the ssh-agent holds",
+}
+
+// Voter writes the public part of a voter's key, from a file or another place of that name.
+func (p Printer) Voter(key votes.PublicKey, keeper Keeper, name string) error {
 	if p.Format == JSON {
 		return p.JSON(struct {
 			ID        string `json:"id"`
 			Scheme    string `json:"scheme"`
 			Key       string `json:"key"`
 			Encrypted bool   `json:"encrypted"`
+			Agent     bool   `json:"agent,omitempty"`
 			File      string `json:"file"`
-		}{key.ID().String(), key.Scheme, key.String(), encrypted, file})
-	}
-	state := "under a passphrase"
-	if !encrypted {
-		state = "in plain text: any reader of the file can sign"
+		}{key.ID().String(), key.Scheme, key.String(), keeper == EncryptedFile, keeper == SSHAgent, name})
 	}
 	return p.table(
 		[]string{"key", key.String()},
 		[]string{"id", key.ID().String()},
 		[]string{"in a policy", "approver=NAME," + key.String() + ",weight=25%   (or ,required, or both)"},
-		[]string{"file", file + ", " + state},
+		[]string{"file", name + ", " + keepers[keeper]},
 	)
 }

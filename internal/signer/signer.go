@@ -1,5 +1,5 @@
-// Package signer runs a program of the voter's to make signatures, like one that uses
-// a card, a security module or another machine. It is called twice:
+// Package signer makes signatures with keys that are kept elsewhere: by an ssh-agent, or by
+// a program that uses a card, a security module or another machine. A program is called twice:
 //
 //	PROGRAM [ARGUMENT…] public    writes the public key, as "ed25519:base64url"
 //	PROGRAM [ARGUMENT…] sign      reads the message, and writes the signature

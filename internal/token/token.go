@@ -106,7 +106,7 @@ func (t *Token) NotAfter() aweigh.Instant {
 
 // New signs a grant for its To, or if that is zero, for a new key, which the token then holds. before are the grants by
 // which the signer acts; none: it has rights of its own.
-func New(signer votes.PrivateKey, before []scope.Grant, g scope.Grant) (*Token, error) {
+func New(signer votes.Signer, before []scope.Grant, g scope.Grant) (*Token, error) {
 	t := new(Token)
 	if g.To.Scheme == "" {
 		key, err := votes.GenerateKey(votes.Ed25519, rand.Reader)

@@ -23,7 +23,7 @@ func key(t *testing.T, seed byte) votes.PrivateKey {
 func made(t *testing.T) *Token {
 	t.Helper()
 	g := scope.Grant{Scope: aweigh.ScopeID{1}, Name: "ci", Prefixes: [][]byte{[]byte("/a/")}, NotAfter: 100}
-	x, err := New(key(t, 1), nil, g)
+	x, err := New(key(t, 1).Signer(), nil, g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +35,12 @@ func TestTokensComeBack(t *testing.T) {
 	x := made(t)
 	narrow := *x.Last()
 	narrow.To, narrow.NotAfter = votes.PublicKey{}, 50
-	y, err := New(x.Key, x.Grants, narrow)
+	y, err := New(x.Key.Signer(), x.Grants, narrow)
 	if err != nil {
 		t.Fatal(err)
 	}
 	narrow.To = key(t, 9).Public()
-	z, err := New(x.Key, x.Grants, narrow)
+	z, err := New(x.Key.Signer(), x.Grants, narrow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestChainsAreBounded(t *testing.T) {
 	for len(x.Grants) < scope.MaxGrants {
 		g := *x.Last()
 		g.To = votes.PublicKey{}
-		next, err := New(x.Key, x.Grants, g)
+		next, err := New(x.Key.Signer(), x.Grants, g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestChainsAreBounded(t *testing.T) {
 	}
 	g := *x.Last()
 	g.To = votes.PublicKey{}
-	if _, err := New(x.Key, x.Grants, g); !errors.Is(err, scope.ErrInvalid) {
+	if _, err := New(x.Key.Signer(), x.Grants, g); !errors.Is(err, scope.ErrInvalid) {
 		t.Errorf("a chain that is too long: %v", err)
 	}
 }
@@ -111,7 +111,7 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	x, err := New(k, nil, scope.Grant{Scope: aweigh.ScopeID{1}, Name: "ci", NotAfter: 100})
+	x, err := New(k.Signer(), nil, scope.Grant{Scope: aweigh.ScopeID{1}, Name: "ci", NotAfter: 100})
 	if err != nil {
 		f.Fatal(err)
 	}

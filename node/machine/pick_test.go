@@ -213,7 +213,7 @@ func TestHoldersOfGrantsShareATurn(t *testing.T) {
 	many, one := loneKey(t, 10), loneKey(t, 11)
 	for i := range 60 {
 		holder := loneKey(t, byte(100+i))
-		g, err := scope.SignGrant(many, scope.Grant{Scope: n.id, To: holder.Public(), Name: "ci", NotAfter: n.now.Add(time.Hour)})
+		g, err := scope.SignGrant(many.Signer(), scope.Grant{Scope: n.id, To: holder.Public(), Name: "ci", NotAfter: n.now.Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}

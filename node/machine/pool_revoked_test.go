@@ -30,7 +30,7 @@ func TestRevokedGrantsDoNotWait(t *testing.T) {
 		if record != "" {
 			g.Object = aweigh.UID{1}
 		}
-		g, err := scope.SignGrant(maker, g)
+		g, err := scope.SignGrant(maker.Signer(), g)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -130,7 +130,7 @@ func TestFloodsOverTheRateAreRefused(t *testing.T) {
 func TestHoldersHaveNoSeat(t *testing.T) {
 	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
 	holder := loneKey(t, 9)
-	g, err := scope.SignGrant(n.author, scope.Grant{Scope: n.id, To: holder.Public(), Name: "ci", NotAfter: n.now.Add(time.Hour)})
+	g, err := scope.SignGrant(n.author.Signer(), scope.Grant{Scope: n.id, To: holder.Public(), Name: "ci", NotAfter: n.now.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
