@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // cutAlong cuts or opens all links between the first half of the nodes and the second.
@@ -53,6 +55,7 @@ func (n *network) waits(p *process) (id string) {
 // on what the other half proposed, with keys that no node knows; half of the nodes die. When the halves meet, one block
 // opens each motion and carries it, once.
 func TestIslandVotes(t *testing.T) {
+	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	n := newNetwork(t, 4, true)
 	n.start()
