@@ -58,11 +58,15 @@ func (s *service) entries(deeds []node.LineageEntry) (out []*aweighv1.Entry) {
 }
 
 func entryOf(d *node.LineageEntry, names map[aweigh.Hash]string) *aweighv1.Entry {
+	principal := ""
+	if len(d.Principal) > 0 {
+		principal = names[d.Acts()]
+	}
 	return &aweighv1.Entry{
 		Index: d.Index, Height: uint64(d.Height), Class: d.Class.String(), Mutation: d.Mutation[:],
 		Author: d.Author[:], AuthorName: names[d.Author], Uid: uidOf(d.Object), Revision: d.Revision,
 		TimeNs: int64(d.Time), Block: d.Block[:], Justification: d.Justification, Reason: d.Reason, Key: d.Key,
-		Version: d.Version, Caller: d.Caller,
+		Version: d.Version, Caller: d.Caller, Principal: d.Principal, PrincipalName: principal,
 	}
 }
 

@@ -40,6 +40,7 @@ func tailItemOf(x *node.TailItem) *aweighv1.TailItem {
 	}
 	item := &aweighv1.TailItem{
 		Index: x.Index, Entry: x.Encode(), Block: x.Block[:], TimeNs: int64(x.Time), AuthorName: x.Name,
+		PrincipalName: x.Acts,
 	}
 	if x.Final != nil {
 		item.Finality = canon.Encode(*x.Final)

@@ -25,6 +25,7 @@ type Entry struct {
 	Class         Class
 	Mutation      aweigh.Hash // identity of the mutation; zero for what came with time alone, as the end of a lease
 	Author        aweigh.Hash // key that signed the mutation; zero likewise
+	Principal     []byte      // identity of the key whose rights the author used, by grants; empty if by its own
 	Key           []byte      // name under which it happened, if any
 	Object        aweigh.UID  // zero if the entry concerns no object
 	Prev          int64       // position in this log of the object's previous entry, plus one; 0 is none
@@ -53,6 +54,15 @@ func DecodeEntry(data []byte) (Entry, error) {
 	return e, nil
 }
 
+// Acts is the key whose rights were used: the principal, or without one the author. It is zero for what came with time
+// alone.
+func (e *Entry) Acts() aweigh.Hash {
+	if len(e.Principal) > 0 {
+		return aweigh.Hash(e.Principal)
+	}
+	return e.Author
+}
+
 // Hash is the RFC 6962 leaf hash of the encoding: SHA-256(0x00 || Encode()).
 func (e Entry) Hash() aweigh.Hash { return leafHash(e.Encode()) }
 
@@ -66,6 +76,8 @@ func (e *Entry) check() error {
 		return fmt.Errorf("%w: %s", ErrEntry, e.Class)
 	case e.Prev < 0 || e.Prev > MaxSize:
 		return fmt.Errorf("%w: previous entry %d", ErrEntry, e.Prev)
+	case len(e.Principal) != 0 && len(e.Principal) != len(aweigh.Hash{}):
+		return fmt.Errorf("%w: a principal of %d bytes", ErrEntry, len(e.Principal))
 	case e.Revision < 0:
 		return fmt.Errorf("%w: revision %d", ErrEntry, e.Revision)
 	case !utf8.ValidString(e.Justification):

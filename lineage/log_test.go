@@ -1,6 +1,7 @@
 package lineage_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -43,7 +44,7 @@ func anEntry(i int) lineage.Entry {
 		Key:           fmt.Appendf(nil, "/org/%d", i),
 		Object:        aweigh.NewUID(aweigh.Hash{1}, uint32(i)),
 		Revision:      int64(i) + 1,
-		Justification: "because", Caller: "cert:alice",
+		Justification: "because", Caller: "cert:alice", Principal: bytes.Repeat([]byte{9}, 32),
 	}
 }
 
@@ -214,6 +215,7 @@ func TestBadEntriesLeaveTheLogAlone(t *testing.T) {
 		"negative previous":  func(e *lineage.Entry) { e.Prev = -1 },
 		"negative revision":  func(e *lineage.Entry) { e.Revision = -1 },
 		"bad justification":  func(e *lineage.Entry) { e.Justification = "\xff" },
+		"short principal":    func(e *lineage.Entry) { e.Principal = []byte{1} },
 		"bad caller":         func(e *lineage.Entry) { e.Caller = "\xff" },
 		"bad failure reason": func(e *lineage.Entry) { e.Reason = "\xff" },
 	} {

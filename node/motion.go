@@ -282,7 +282,7 @@ func (n *Replica) ExportMotion(ctx context.Context, prefix []byte) (*scope.Motio
 	within, cancel := context.WithTimeout(ctx, coverWithin)
 	defer cancel()
 	p, head, err := n.ProveMotion(within, m.ID)
-	if err != nil && within.Err() != nil && ctx.Err() == nil {
+	if err != nil && (within.Err() != nil || errors.Is(err, scope.ErrDenied)) && ctx.Err() == nil {
 		return n.bareMotion(ctx, m.ID)
 	}
 	return p, head, err

@@ -32,6 +32,7 @@ type TailPage struct {
 type TailItem struct {
 	LineageEntry
 	Name   string          // of the author, under the policy and the roster that the entry names
+	Acts   string          // likewise of the key whose rights the author used, if not its own
 	Final  *scope.Finality // of the block, if the entry before is of another one, and this node has it
 	To     int64           // of a run: the index after its last entry; 0: an entry
 	Hashes []aweigh.Hash   // of a run: those of lineage.Log.Cover
@@ -125,7 +126,7 @@ func (r *tailing) page(ctx context.Context, first bool) (p TailPage, more bool, 
 		if err := r.locate(log, &x); err != nil {
 			return p, false, err
 		}
-		if x.Name, err = r.name(v, &e); err != nil {
+		if x.Name, x.Acts, err = r.name(v, &e); err != nil {
 			return p, false, err
 		}
 		if size += len(e.Key) + len(e.Justification) + len(e.Caller) + len(e.Reason) + 512; x.Final != nil {
@@ -228,13 +229,13 @@ func (r *tailing) apart(log *lineage.Log, missing aweigh.Height, err error) erro
 	return fmt.Errorf("%w: %w; this node can begin with entry %d (--since @%d)", ErrNotHeld, err, at, at)
 }
 
-// name is the author's name under the policy and the roster that an entry names.
-func (r *tailing) name(v *View, e *lineage.Entry) (string, error) {
+// name is the author's name under the policy and the roster that an entry names, and that of the entry's principal.
+func (r *tailing) name(v *View, e *lineage.Entry) (author, principal string, err error) {
 	under := scope.Ruled{Policy: e.Policy, Roster: e.Roster}
 	if r.names == nil || under != r.under {
 		if _, known := r.terms[under]; !known {
 			if err := r.learn(v); err != nil {
-				return "", err
+				return "", "", err
 			}
 		}
 		terms := r.terms[under]
@@ -244,7 +245,10 @@ func (r *tailing) name(v *View, e *lineage.Entry) (string, error) {
 		}
 		r.under, r.names = under, terms.AuthorNames()
 	}
-	return r.names[e.Author], nil
+	if len(e.Principal) > 0 {
+		principal = r.names[e.Acts()]
+	}
+	return r.names[e.Author], principal, nil
 }
 
 // handoversAtOnce bounds the handovers that are read together.

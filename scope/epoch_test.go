@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "d0c66dd6c522214fb1dd2edcb4bd879a722037cd8868f53f88471f8ae9390284"
+	const want = "246ec42ef33f6f66b1f074bd22d7e6f8944c0e26282dbfe59a68b833dbc3c949"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -164,6 +164,17 @@ func (m *CheckedMutation) Principal() aweigh.Hash {
 	return m.Author
 }
 
+// granted is the principal that the grants of a mutation name, for a lineage entry about it; nil without grants, or if
+// the first cannot be decoded.
+func (m *Mutation) granted() []byte {
+	var g Grant
+	if len(m.Grants) == 0 || canon.Decode(m.Grants[0], &g) != nil {
+		return nil
+	}
+	p := g.By.ID()
+	return p[:]
+}
+
 // grantsHold returns why the grants of a mutation do not hold when it executes. Only a motion can outlive them.
 func (x *execution) grantsHold(m *CheckedMutation) (failure, err error) {
 	for i := range m.grants {

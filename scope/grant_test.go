@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -90,6 +91,32 @@ func TestP45GrantsNarrowRights(t *testing.T) {
 	// An author that has rights of its own does not add them to those of a grant.
 	if out := w.does(99, w.put("/a/x", "1"), w.grant(97, 99, only("/b/"))); !strings.Contains(out.Reason, "to put") {
 		t.Errorf("its own rights under a grant: %s: %q", out.Code, out.Reason)
+	}
+}
+
+// TestP45TheLineageNamesWhoseRightsWereUsed: the principal of an entry is the first signer of the chain, also of
+// failures, and there is none without a chain.
+func TestP45TheLineageNamesWhoseRightsWereUsed(t *testing.T) {
+	w := newGrantTest(t)
+	last := func() lineage.Entry {
+		t.Helper()
+		log := w.state.Lineage()
+		e, _, err := log.Entry(log.Size() - 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	alice, holder := testKey(t, 99).Public().ID(), testKey(t, 50).Public().ID()
+	for _, key := range []string{"/a/x", "/b/denied"} {
+		w.does(50, w.put(key, "1"), w.grant(99, 51), w.grant(51, 50))
+		if e := last(); e.Author != holder || !bytes.Equal(e.Principal, alice[:]) || e.Acts() != alice {
+			t.Errorf("%s: %s of author %s and principal %x", key, e.Class, e.Author, e.Principal)
+		}
+	}
+	w.does(99, w.put("/a/x", "2"))
+	if e := last(); e.Author != alice || len(e.Principal) != 0 || e.Acts() != alice {
+		t.Errorf("without a chain: %s of author %s and principal %x", e.Class, e.Author, e.Principal)
 	}
 }
 

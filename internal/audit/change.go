@@ -46,7 +46,9 @@ type Change struct {
 	Place         uint32  `json:"place"` // among the entries of the block
 	Author        string  `json:"author,omitempty"`
 	AuthorName    string  `json:"author_name,omitempty"` // under the policy and the roster that the line names
-	Caller        string  `json:"caller,omitempty"`      // for whom the author acted, as the author states
+	Principal     string  `json:"principal,omitempty"`   // the key whose rights the author used, by a token
+	PrincipalName string  `json:"principal_name,omitempty"`
+	Caller        string  `json:"caller,omitempty"` // for whom the author acted, as the author states
 	Mutation      string  `json:"mutation,omitempty"`
 	Justification string  `json:"justification,omitempty"`
 	Reason        string  `json:"reason,omitempty"`
@@ -84,7 +86,8 @@ func Lines(items []*aweighv1.TailItem) ([]any, error) {
 			return nil, err
 		}
 		c := changeOf(&e, x.Index)
-		c.Block, c.Time, c.AuthorName = hex.EncodeToString(x.Block), instant(aweigh.Instant(x.TimeNs)), x.AuthorName
+		c.Block, c.Time = hex.EncodeToString(x.Block), instant(aweigh.Instant(x.TimeNs))
+		c.AuthorName, c.PrincipalName = x.AuthorName, x.PrincipalName
 		c.Final = base64.StdEncoding.EncodeToString(x.Finality)
 		lines = append(lines, c)
 	}
@@ -103,6 +106,9 @@ func changeOf(e *lineage.Entry, index int64) *Change {
 	if !e.Object.IsZero() {
 		c.UID = e.Object.String()
 	}
+	if len(e.Principal) > 0 {
+		c.Principal = digest(e.Acts())
+	}
 	c.Key, c.KeyBase64 = keyField(e.Key)
 	return c
 }
@@ -117,10 +123,12 @@ func (c *Change) entry() (e lineage.Entry, err error) {
 		Class: class, Height: aweigh.Height(c.Height), Index: c.Place, Key: c.key(), Prev: c.Prev, Revision: c.Revision,
 		Justification: c.Justification, Caller: c.Caller, Reason: c.Reason,
 	}
+	var principal aweigh.Hash
 	for _, f := range []struct {
 		into *aweigh.Hash
 		text string
 	}{
+		{&principal, c.Principal},
 		{&e.Scope, c.Scope}, {&e.Author, c.Author}, {&e.Mutation, c.Mutation}, {&e.Prior, c.Prior},
 		{&e.Posterior, c.Posterior}, {&e.Policy, c.Policy}, {&e.Roster, c.Roster},
 	} {
@@ -130,6 +138,9 @@ func (c *Change) entry() (e lineage.Entry, err error) {
 		if *f.into, err = aweigh.ParseHash(f.text); err != nil {
 			return e, fmt.Errorf("%w: %w", ErrLine, err)
 		}
+	}
+	if c.Principal != "" {
+		e.Principal = principal[:]
 	}
 	if c.UID != "" {
 		if e.Object, err = aweigh.ParseUID(c.UID); err != nil {

@@ -48,6 +48,8 @@ func Syslog(network aweigh.NetworkID, c *Change) ([]byte, error) {
 	param("time", c.Time)
 	param("author", c.Author)
 	param("authorName", c.AuthorName)
+	param("principal", c.Principal)
+	param("principalName", c.PrincipalName)
 	param("caller", c.Caller)
 	param("mutation", c.Mutation)
 	param("justification", c.Justification)

@@ -237,9 +237,18 @@ func (v *verifier) change(c *Change) error {
 	if err := c.is(&e); err != nil {
 		return err
 	}
-	if name := v.names[scope.Ruled{Policy: e.Policy, Roster: e.Roster}][e.Author]; c.AuthorName != name {
+	names := v.names[scope.Ruled{Policy: e.Policy, Roster: e.Roster}]
+	if name := names[e.Author]; c.AuthorName != name {
 		return fmt.Errorf("its author was called %q under the policy and the roster that it names, and not %q", name,
 			c.AuthorName)
+	}
+	principal := ""
+	if len(e.Principal) > 0 {
+		principal = names[e.Acts()]
+	}
+	if c.PrincipalName != principal {
+		return fmt.Errorf("its principal was called %q under the policy and the roster that it names, and not %q",
+			principal, c.PrincipalName)
 	}
 	if err := v.dated(c, &e); err != nil {
 		return err
@@ -255,6 +264,7 @@ func (v *verifier) change(c *Change) error {
 func (c *Change) is(e *lineage.Entry) error {
 	want := changeOf(e, c.Index)
 	want.Block, want.Time, want.AuthorName, want.Final = c.Block, c.Time, c.AuthorName, c.Final
+	want.PrincipalName = c.PrincipalName
 	again, err := Encode(want)
 	if err != nil {
 		return err

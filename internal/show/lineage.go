@@ -26,6 +26,8 @@ type entryJSON struct {
 	Mutation      string  `json:"mutation"`
 	Author        string  `json:"author"`
 	AuthorName    string  `json:"author_name,omitempty"`
+	Principal     string  `json:"principal,omitempty"` // the key whose rights the author used, by a token
+	PrincipalName string  `json:"principal_name,omitempty"`
 	UID           string  `json:"uid"`
 	Version       int64   `json:"version,omitempty"` // of the object, that this change wrote
 	Key           *string `json:"key,omitempty"`
@@ -67,7 +69,7 @@ func entriesJSON(entries []*aweighv1.Entry) []entryJSON {
 		x := entryJSON{
 			Index: e.Index, Class: e.Class, Revision: e.Revision, Height: e.Height, Block: hex.EncodeToString(e.Block),
 			TimeNs: e.TimeNs, Mutation: hex.EncodeToString(e.Mutation), Author: hex.EncodeToString(e.Author),
-			AuthorName: e.AuthorName, UID: e.Uid, Version: e.Version, Justification: e.Justification, Caller: e.Caller, Reason: e.Reason,
+			AuthorName: e.AuthorName, Principal: hex.EncodeToString(e.Principal), PrincipalName: e.PrincipalName, UID: e.Uid, Version: e.Version, Justification: e.Justification, Caller: e.Caller, Reason: e.Reason,
 		}
 		if len(e.Key) > 0 {
 			x.Key, x.KeyBase64 = bytesField(e.Key)
@@ -90,6 +92,11 @@ func mergedFrom(e *aweighv1.Entry) (p scope.Parent, ok bool) {
 	return scope.ParseMerged(e.Reason)
 }
 
+// called is the name of an author, or the beginning of its identity.
+func called(name string, id []byte) string {
+	return cmp.Or(brief(name), short(id))
+}
+
 // entries writes changes of an object, with the keys under which they happened if
 // keyed is set.
 func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
@@ -98,9 +105,9 @@ func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
 		rows[0] = slices.Insert(rows[0], 3, "KEY")
 	}
 	for _, e := range entries {
-		by, version := brief(e.AuthorName), ""
-		if by == "" {
-			by = short(e.Author)
+		by, version := called(e.AuthorName, e.Author), ""
+		if len(e.Principal) > 0 {
+			by = called(e.PrincipalName, e.Principal) + " by " + by
 		}
 		by = onBehalf(by, e.Caller)
 		if len(bytes.Trim(e.Mutation, "\x00")) == 0 {

@@ -48,6 +48,10 @@ func (m *Model) entry(e lineage.Entry, c *event) (index int64) {
 	}
 	e.Scope, e.Height, e.Index, e.Policy, e.Roster = h.Scope, h.Height, uint32(x.entered), h.Policy, h.Roster
 	e.Mutation, e.Author, e.Justification, e.Caller, e.Revision = mut.ID, mut.Author, mut.Justification, mut.Caller, m.revision()
+	if e.Principal = nil; len(mut.Grants) > 0 {
+		p := principal(mut)
+		e.Principal = p[:]
+	}
 	at := x.told.First + int64(x.entered)
 	if c != nil {
 		e.Key, e.Object = c.kv.Key, c.kv.UID
@@ -77,6 +81,9 @@ func say(e *lineage.Entry) string {
 func sameEntry(a, b lineage.Entry) bool {
 	if len(a.Key) == 0 && len(b.Key) == 0 {
 		a.Key, b.Key = nil, nil
+	}
+	if len(a.Principal) == 0 && len(b.Principal) == 0 {
+		a.Principal, b.Principal = nil, nil
 	}
 	return reflect.DeepEqual(a, b)
 }

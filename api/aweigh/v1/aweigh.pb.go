@@ -2153,8 +2153,10 @@ type Entry struct {
 	Justification string                 `protobuf:"bytes,11,opt,name=justification,proto3" json:"justification,omitempty"`
 	Reason        string                 `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
 	Key           []byte                 `protobuf:"bytes,13,opt,name=key,proto3" json:"key,omitempty"`
-	Version       int64                  `protobuf:"varint,14,opt,name=version,proto3" json:"version,omitempty"` // of the object, for those that wrote one, where Object counted; 0 otherwise
-	Caller        string                 `protobuf:"bytes,15,opt,name=caller,proto3" json:"caller,omitempty"`    // for whom the author made the mutation, as the author states; empty: for itself, or unknown
+	Version       int64                  `protobuf:"varint,14,opt,name=version,proto3" json:"version,omitempty"`                                 // of the object, for those that wrote one, where Object counted; 0 otherwise
+	Caller        string                 `protobuf:"bytes,15,opt,name=caller,proto3" json:"caller,omitempty"`                                    // for whom the author made the mutation, as the author states; empty: for itself, or unknown
+	Principal     []byte                 `protobuf:"bytes,16,opt,name=principal,proto3" json:"principal,omitempty"`                              // key whose rights the author used, by a token; empty: its own
+	PrincipalName string                 `protobuf:"bytes,17,opt,name=principal_name,json=principalName,proto3" json:"principal_name,omitempty"` // likewise author_name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2290,6 +2292,20 @@ func (x *Entry) GetVersion() int64 {
 func (x *Entry) GetCaller() string {
 	if x != nil {
 		return x.Caller
+	}
+	return ""
+}
+
+func (x *Entry) GetPrincipal() []byte {
+	if x != nil {
+		return x.Principal
+	}
+	return nil
+}
+
+func (x *Entry) GetPrincipalName() string {
+	if x != nil {
+		return x.PrincipalName
 	}
 	return ""
 }
@@ -2486,14 +2502,15 @@ func (x *TailResponse) GetNext() int64 {
 // TailItem is an entry, or a run of entries that are not shown.
 type TailItem struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         int64                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`                            // of the entry, or of the first of the run
-	Entry         []byte                 `protobuf:"bytes,2,opt,name=entry,proto3" json:"entry,omitempty"`                             // canonical CBOR of a lineage.Entry; empty: a run
-	Block         []byte                 `protobuf:"bytes,3,opt,name=block,proto3" json:"block,omitempty"`                             // in which the entry stands
-	TimeNs        int64                  `protobuf:"varint,4,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`            // of the block
-	AuthorName    string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // under the policy and the roster that the entry names, where known
-	Finality      []byte                 `protobuf:"bytes,6,opt,name=finality,proto3" json:"finality,omitempty"`                       // canonical CBOR of a scope.Finality of the block, if the entry before is of another, and the node has it
-	To            int64                  `protobuf:"varint,7,opt,name=to,proto3" json:"to,omitempty"`                                  // of a run: the index after its last entry
-	Hashes        [][]byte               `protobuf:"bytes,8,rep,name=hashes,proto3" json:"hashes,omitempty"`                           // of a run: the roots of the subtrees that hold it (lineage.Log.Cover)
+	Index         int64                  `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`                                     // of the entry, or of the first of the run
+	Entry         []byte                 `protobuf:"bytes,2,opt,name=entry,proto3" json:"entry,omitempty"`                                      // canonical CBOR of a lineage.Entry; empty: a run
+	Block         []byte                 `protobuf:"bytes,3,opt,name=block,proto3" json:"block,omitempty"`                                      // in which the entry stands
+	TimeNs        int64                  `protobuf:"varint,4,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`                     // of the block
+	AuthorName    string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"`          // under the policy and the roster that the entry names, where known
+	Finality      []byte                 `protobuf:"bytes,6,opt,name=finality,proto3" json:"finality,omitempty"`                                // canonical CBOR of a scope.Finality of the block, if the entry before is of another, and the node has it
+	To            int64                  `protobuf:"varint,7,opt,name=to,proto3" json:"to,omitempty"`                                           // of a run: the index after its last entry
+	Hashes        [][]byte               `protobuf:"bytes,8,rep,name=hashes,proto3" json:"hashes,omitempty"`                                    // of a run: the roots of the subtrees that hold it (lineage.Log.Cover)
+	PrincipalName string                 `protobuf:"bytes,9,opt,name=principal_name,json=principalName,proto3" json:"principal_name,omitempty"` // of the key whose rights the author used, likewise author_name; empty: its own
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2582,6 +2599,13 @@ func (x *TailItem) GetHashes() [][]byte {
 		return x.Hashes
 	}
 	return nil
+}
+
+func (x *TailItem) GetPrincipalName() string {
+	if x != nil {
+		return x.PrincipalName
+	}
+	return ""
 }
 
 type ProveRequest struct {
@@ -9216,7 +9240,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\twaits_for\x18\x04 \x03(\fR\bwaitsFor\"8\n" +
 	"\x0eHistoryRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xff\x02\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xc4\x03\n" +
 	"\x05Entry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x16\n" +
 	"\x06height\x18\x02 \x01(\x04R\x06height\x12\x14\n" +
@@ -9234,7 +9258,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06reason\x18\f \x01(\tR\x06reason\x12\x10\n" +
 	"\x03key\x18\r \x01(\fR\x03key\x12\x18\n" +
 	"\aversion\x18\x0e \x01(\x03R\aversion\x12\x16\n" +
-	"\x06caller\x18\x0f \x01(\tR\x06caller\"|\n" +
+	"\x06caller\x18\x0f \x01(\tR\x06caller\x12\x1c\n" +
+	"\tprincipal\x18\x10 \x01(\fR\tprincipal\x12%\n" +
+	"\x0eprincipal_name\x18\x11 \x01(\tR\rprincipalName\"|\n" +
 	"\x0fHistoryResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12*\n" +
 	"\aentries\x18\x02 \x03(\v2\x10.aweigh.v1.EntryR\aentries\x12\x12\n" +
@@ -9248,7 +9274,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\fTailResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12)\n" +
 	"\x05items\x18\x02 \x03(\v2\x13.aweigh.v1.TailItemR\x05items\x12\x12\n" +
-	"\x04next\x18\x03 \x01(\x03R\x04next\"\xca\x01\n" +
+	"\x04next\x18\x03 \x01(\x03R\x04next\"\xf1\x01\n" +
 	"\bTailItem\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x14\n" +
 	"\x05entry\x18\x02 \x01(\fR\x05entry\x12\x14\n" +
@@ -9258,7 +9284,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"authorName\x12\x1a\n" +
 	"\bfinality\x18\x06 \x01(\fR\bfinality\x12\x0e\n" +
 	"\x02to\x18\a \x01(\x03R\x02to\x12\x16\n" +
-	"\x06hashes\x18\b \x03(\fR\x06hashes\" \n" +
+	"\x06hashes\x18\b \x03(\fR\x06hashes\x12%\n" +
+	"\x0eprincipal_name\x18\t \x01(\tR\rprincipalName\" \n" +
 	"\fProveRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\"P\n" +
 	"\rProveResponse\x12)\n" +
