@@ -68,7 +68,25 @@ func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.Status
 			State: o.Reach.Says[id].State.String(), SilentUntil: uint64(o.Reach.Says[id].Until),
 		})
 	}
+	out.VoidApprovers = s.voidApprovers(ctx)
 	return connect.NewResponse(out), nil
+}
+
+// voidApprovers are the names of the approvers that are void in this node's state; none while it cannot be read.
+func (s *service) voidApprovers(ctx context.Context) (names []string) {
+	v, err := s.at.Read(ctx, false)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = v.Close() }() // it was only read
+	all, err := v.Voided()
+	if err != nil {
+		return nil
+	}
+	for i := range all {
+		names = append(names, all[i].Name)
+	}
+	return names
 }
 
 func bytesOrNone(h aweigh.Hash) []byte {

@@ -68,6 +68,7 @@ type statusJSON struct {
 	Trusted      *pinJSON     `json:"trusted,omitempty"` // none: the genesis is enough
 	LostScopes   []string     `json:"lost_scopes,omitempty"`
 	Insecure     []string     `json:"insecure,omitempty"` // ports that take clients without certificates
+	Void         []string     `json:"void_approvers,omitempty"`
 }
 
 // pinJSON is the roster that a node's operator trusts.
@@ -98,6 +99,22 @@ func trustedRow(p *aweighv1.Pin) string {
 }
 
 // insecureRow names the ports that take clients without certificates; "" if there are none.
+// voidRow names approvers that vote on no motion.
+func voidRow(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	are := "are"
+	if len(names) == 1 {
+		are = "is"
+	}
+	all := make([]string, len(names))
+	for i := range names {
+		all[i] = brief(names[i])
+	}
+	return fmt.Sprintf("%s %s void, having signed both ways on a motion; see \"aweigh anchor ls\"", strings.Join(all, ", "), are)
+}
+
 func insecureRow(ports []string) string {
 	if len(ports) == 0 {
 		return ""
@@ -173,6 +190,7 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		{"peers", fmt.Sprintf("%d connected, %s waiting", len(s.Peers), Count(s.Waiting, "write"))},
 		{"epoch", fmt.Sprintf("%d, %d of %d blocks; %s", s.Header.GetEpoch(), s.EpochAge, s.EpochBlocks, decisions(s.OpenDecisions))},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes; anchors of %d sign", s.Finalize, s.TotalWeight, s.ReachableWeight)},
+		{"voters", voidRow(s.VoidApprovers)},
 		{"author", authorKey(s)},
 		{"trusted", trustedRow(s.Pin)},
 		{"insecure", insecureRow(s.Insecure)},
@@ -325,7 +343,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp, Snapshot: progressOf(s.Snapshot),
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
-		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin), Insecure: s.Insecure,
+		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin), Insecure: s.Insecure, Void: s.VoidApprovers,
 	}
 	for _, p := range s.LostScopes {
 		out.LostScopes = append(out.LostScopes, Key(p))

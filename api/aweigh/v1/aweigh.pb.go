@@ -3142,6 +3142,7 @@ type StatusResponse struct {
 	Pin             *Pin                   `protobuf:"bytes,45,opt,name=pin,proto3" json:"pin,omitempty"`                                           // the roster that the operator trusts, if any
 	LostScopes      [][]byte               `protobuf:"bytes,46,rep,name=lost_scopes,json=lostScopes,proto3" json:"lost_scopes,omitempty"`           // prefixes of scopes below the root in which this anchor lost its record
 	Insecure        []string               `protobuf:"bytes,47,rep,name=insecure,proto3" json:"insecure,omitempty"`                                 // the node's ports that take clients without certificates, such as "api-listen 127.0.0.1:7177"
+	VoidApprovers   []string               `protobuf:"bytes,48,rep,name=void_approvers,json=voidApprovers,proto3" json:"void_approvers,omitempty"`  // names of approvers that signed both ways, and vote on no motion
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3452,6 +3453,13 @@ func (x *StatusResponse) GetLostScopes() [][]byte {
 func (x *StatusResponse) GetInsecure() []string {
 	if x != nil {
 		return x.Insecure
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetVoidApprovers() []string {
+	if x != nil {
+		return x.VoidApprovers
 	}
 	return nil
 }
@@ -9319,7 +9327,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xfc\t\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xa3\n" +
+	"\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -9364,7 +9373,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x03pin\x18- \x01(\v2\x0e.aweigh.v1.PinR\x03pin\x12\x1f\n" +
 	"\vlost_scopes\x18. \x03(\fR\n" +
 	"lostScopes\x12\x1a\n" +
-	"\binsecure\x18/ \x03(\tR\binsecure\"R\n" +
+	"\binsecure\x18/ \x03(\tR\binsecure\x12%\n" +
+	"\x0evoid_approvers\x180 \x03(\tR\rvoidApprovers\"R\n" +
 	"\x03Pin\x12\x16\n" +
 	"\x06roster\x18\x01 \x01(\tR\x06roster\x12\x18\n" +
 	"\areached\x18\x02 \x01(\bR\areached\x12\x19\n" +
