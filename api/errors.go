@@ -81,6 +81,7 @@ var problems = []struct {
 	{node.ErrUID, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrInvalid, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrNoReader, connect.CodePermissionDenied, Denied},
+	{node.ErrInvited, connect.CodeAlreadyExists, Failed},
 	{node.ErrNoList, connect.CodeFailedPrecondition, Invalid},
 	{scope.ErrEmptyKey, connect.CodeInvalidArgument, Invalid},
 	{errRequest, connect.CodeInvalidArgument, Invalid},

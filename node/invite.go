@@ -63,6 +63,9 @@ func IsInvite(text []byte) bool {
 	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(string(text))), invitePrefix)
 }
 
+// ErrInvited means that there is an invite of the name already.
+var ErrInvited = errors.New("node: there is an invite of this name already")
+
 // ErrInvite is wrapped by errors about text that is no invite.
 var ErrInvite = errors.New("node: not an invite")
 
@@ -188,7 +191,7 @@ func (n *Node) Invite(ctx context.Context, t Tickets, once Once) (i Invite, r ma
 		Success: []scope.Op{{Kind: scope.OpPut, Key: at, Value: value}},
 	}, once)
 	if err == nil && r.Code == scope.Applied && !r.Succeeded {
-		err = fmt.Errorf("%w: there is an invite of the name %s already", scope.ErrInvalid, t.Name)
+		err = fmt.Errorf("%w: %s; name another with --name, or revoke it", ErrInvited, t.Name)
 	}
 	return i, r, err
 }

@@ -73,6 +73,9 @@ var argumentCount = regexp.MustCompile(`^(?:accepts|requires) (at (?:least|most)
 // excluding matches what cobra says of flags that exclude each other.
 var excluding = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
 
+// needed matches what cobra says where one of several flags must be given.
+var needed = regexp.MustCompile(`^at least one of the flags in the group \[(.*)\] is required$`)
+
 // argumentsMeant reports how many arguments a command takes.
 func argumentsMeant(c *cobra.Command, text string) string {
 	command := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
@@ -93,6 +96,9 @@ func argumentsMeant(c *cobra.Command, text string) string {
 	}
 	if at := excluding.FindStringSubmatch(text); at != nil {
 		return "--" + strings.ReplaceAll(at[1], " ", " and --") + " exclude each other"
+	}
+	if at := needed.FindStringSubmatch(text); at != nil {
+		return command + " needs --" + strings.ReplaceAll(at[1], " ", " or --")
 	}
 	at := argumentCount.FindStringSubmatch(text)
 	if at == nil {

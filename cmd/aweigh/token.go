@@ -141,7 +141,8 @@ func vain(ctx context.Context, s *session, by *client.Author, key []byte, chain 
 	if len(chain) > 1 {
 		signer = chain[0].By.ID()
 	}
-	odd := policytext.OddVerbs(chain[len(chain)-1].Verbs, p.Actions)
+	last := &chain[len(chain)-1]
+	odd := append(policytext.OddVerbs(last.Verbs, p.Actions), policytext.OddPrefixes(last.Prefixes)...)
 	return append(odd, policytext.Vain(chain, &policytext.Signer{
 		Rights: p.Rights(signer, anchorIn(r, signer)), Authors: p.Authors, Actions: p.Actions,
 	})...), nil

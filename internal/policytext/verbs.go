@@ -47,6 +47,17 @@ func OddVerbs(verbs []string, actions action.Table) (all []string) {
 	return all
 }
 
+// OddPrefixes report which prefixes of an author or a token begin no key as people write them: those without a slash.
+func OddPrefixes(prefixes [][]byte) (all []string) {
+	for _, p := range prefixes {
+		if len(p) > 0 && p[0] != '/' {
+			all = append(all, fmt.Sprintf("the prefix %s is of no key that begins with a slash; did you mean %s?",
+				quoted(string(p)), quoted("/"+string(p))))
+		}
+	}
+	return all
+}
+
 // oddAuthors report the odd verbs of authors that a policy has and another has not.
 func oddAuthors(from, to scope.Policy) (all []string) {
 	known := make(map[string]bool)
@@ -57,7 +68,7 @@ func oddAuthors(from, to scope.Policy) (all []string) {
 		if known[writeAuthor(a)] {
 			continue
 		}
-		for _, odd := range OddVerbs(a.Verbs, to.Actions) {
+		for _, odd := range append(OddVerbs(a.Verbs, to.Actions), OddPrefixes(a.Prefixes)...) {
 			all = append(all, fmt.Sprintf("author %s: %s", quoted(a.Name), odd))
 		}
 	}
