@@ -309,11 +309,11 @@ func (s *State) Revoked(all []Grant) (failure, err error) {
 
 // Grants are the grants by which a bundle acts, the same for all of its mutations. They share no memory with its
 // encoding.
-func (b *CheckedBundle) Grants() []Grant { return b.mutations[0].grants }
+func (c *CheckedBundle) Grants() []Grant { return c.mutations[0].grants }
 
 // Recorded reports whether a bundle acts by a grant that has a record.
-func (b *CheckedBundle) Recorded() bool {
-	return slices.ContainsFunc(b.Grants(), func(g Grant) bool { return len(g.Record) > 0 })
+func (c *CheckedBundle) Recorded() bool {
+	return slices.ContainsFunc(c.Grants(), func(g Grant) bool { return len(g.Record) > 0 })
 }
 
 // revoked returns why a grant has no record: it is revoked, or was never on record as far as the state knows.

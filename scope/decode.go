@@ -108,11 +108,11 @@ func (op *Op) read(r *canon.Reader, level int) {
 	}
 }
 
-func (g *Range) read(r *canon.Reader) {
-	r.Array(10)
-	g.Revision, g.Limit = r.Int(), r.Int()
-	g.Sort, g.Order = SortBy(r.Uint(math.MaxUint8)), Order(r.Uint(math.MaxUint8))
-	g.KeysOnly, g.CountOnly = r.Bool(), r.Bool()
-	g.MinMod, g.MaxMod = r.Int(), r.Int()
-	g.MinCreate, g.MaxCreate = r.Int(), r.Int()
+func (r *Range) read(from *canon.Reader) {
+	from.Array(10)
+	r.Revision, r.Limit = from.Int(), from.Int()
+	r.Sort, r.Order = SortBy(from.Uint(math.MaxUint8)), Order(from.Uint(math.MaxUint8))
+	r.KeysOnly, r.CountOnly = from.Bool(), from.Bool()
+	r.MinMod, r.MaxMod = from.Int(), from.Int()
+	r.MinCreate, r.MaxCreate = from.Int(), from.Int()
 }

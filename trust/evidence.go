@@ -123,8 +123,8 @@ func (c Change) String() string {
 }
 
 // founder is what gives the score of a Founded.
-func (ev *Evidence) founder() string {
-	if ev.Height > 0 {
+func (e *Evidence) founder() string {
+	if e.Height > 0 {
 		return "scope above"
 	}
 	return "genesis"

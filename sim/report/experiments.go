@@ -155,15 +155,15 @@ func heatOf(p Plan) experiment {
 	return e
 }
 
-func (c *HeatCell) sum(group []*sim.Result) {
+func (cell *HeatCell) sum(group []*sim.Result) {
 	broken := make(map[string]int) // worlds
 	for _, r := range group {
-		c.Worlds++
-		c.Faulty, c.Total, c.Over = r.Faulty, r.Total, r.Faulty > r.Budget
-		c.Asked += r.Scenario.Load.Writes
-		c.Final += r.Writes
+		cell.Worlds++
+		cell.Faulty, cell.Total, cell.Over = r.Faulty, r.Total, r.Faulty > r.Budget
+		cell.Asked += r.Scenario.Load.Writes
+		cell.Final += r.Writes
 		if len(r.Broken) > 0 {
-			c.Broken++
+			cell.Broken++
 		}
 		var names []string
 		for _, b := range r.Broken {
@@ -175,11 +175,11 @@ func (c *HeatCell) sum(group []*sim.Result) {
 	}
 	for _, i := range scenario.Invariants {
 		if broken[i.Name] > 0 {
-			c.All = append(c.All, i.Name)
+			cell.All = append(cell.All, i.Name)
 		}
 	}
-	if len(c.All) > 0 {
-		c.First = broken[c.All[0]]
+	if len(cell.All) > 0 {
+		cell.First = broken[cell.All[0]]
 	}
 }
 

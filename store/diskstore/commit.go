@@ -10,17 +10,17 @@ import (
 )
 
 // Commit implements store.Store. Readers may see ops before they are durable.
-func (p *Store) Commit(ops []kv.Op, sync bool) error {
+func (s *Store) Commit(ops []kv.Op, sync bool) error {
 	if err := store.CheckKeys(ops); err != nil {
 		return err
 	}
-	if p.closed.Load() {
+	if s.closed.Load() {
 		return store.ErrClosed
 	}
-	if err := p.fault.get(); err != nil {
+	if err := s.fault.get(); err != nil {
 		return err
 	}
-	b := p.db.NewBatch()
+	b := s.db.NewBatch()
 	size, err := fill(b, ops, sync)
 	if err != nil {
 		return fmt.Errorf("store: commit of %d ops: %w", len(ops), err)
@@ -29,25 +29,25 @@ func (p *Store) Commit(ops []kv.Op, sync bool) error {
 	if sync {
 		how = pebble.Sync
 	}
-	err = p.db.Apply(b, how)
+	err = s.db.Apply(b, how)
 	if err != nil {
-		p.fault.set(fmt.Errorf("commit: %w", err))
+		s.fault.set(fmt.Errorf("commit: %w", err))
 	}
-	if err := p.fault.get(); err != nil { // also what diskFS kept from Pebble
+	if err := s.fault.get(); err != nil { // also what diskFS kept from Pebble
 		return err
 	}
 	if sync {
-		if err := p.synced.reach(uint64(b.SeqNum()) + uint64(b.Count())); err != nil {
-			p.fault.set(err)
-			return p.fault.get()
+		if err := s.synced.reach(uint64(b.SeqNum()) + uint64(b.Count())); err != nil {
+			s.fault.set(err)
+			return s.fault.get()
 		}
 	}
-	p.commits.Add(1)
-	p.ops.Add(uint64(len(ops)))
-	if was := p.bytes.Add(uint64(size)) - uint64(size); was < p.early && was+uint64(size) >= p.early {
-		if _, err := p.db.AsyncFlush(); err != nil {
-			p.fault.set(fmt.Errorf("writing a table out: %w", err))
-			return p.fault.get()
+	s.commits.Add(1)
+	s.ops.Add(uint64(len(ops)))
+	if was := s.bytes.Add(uint64(size)) - uint64(size); was < s.early && was+uint64(size) >= s.early {
+		if _, err := s.db.AsyncFlush(); err != nil {
+			s.fault.set(fmt.Errorf("writing a table out: %w", err))
+			return s.fault.get()
 		}
 	}
 	if err := b.Close(); err != nil { // returns it to a pool

@@ -28,32 +28,32 @@ var ErrCopying = errors.New("store: a copy is being made already; try again when
 // its files makes a directory for Open, while commits go on. The copy is
 // in the directory's name + ".copy", mostly as hard links, and is removed when
 // give returns; the next Copy removes one that a crash left there.
-func (p *Store) Copy(give func([]CopyFile) error) (err error) {
-	if !p.copying.CompareAndSwap(false, true) {
+func (s *Store) Copy(give func([]CopyFile) error) (err error) {
+	if !s.copying.CompareAndSwap(false, true) {
 		return ErrCopying
 	}
-	defer p.copying.Store(false)
-	dir := p.dir + ".copy"
-	if err := p.fs.RemoveAll(dir); err != nil {
+	defer s.copying.Store(false)
+	dir := s.dir + ".copy"
+	if err := s.fs.RemoveAll(dir); err != nil {
 		return fmt.Errorf("store: copy: %w", err)
 	}
-	if err := p.Checkpoint(dir); err != nil {
+	if err := s.Checkpoint(dir); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.fs.RemoveAll(dir)) }()
-	names, err := p.fs.List(dir)
+	defer func() { err = errors.Join(err, s.fs.RemoveAll(dir)) }()
+	names, err := s.fs.List(dir)
 	if err != nil {
 		return fmt.Errorf("store: copy: %w", err)
 	}
 	slices.Sort(names)
 	files := make([]CopyFile, len(names))
 	for i, name := range names {
-		path := p.fs.PathJoin(dir, name)
-		info, err := p.fs.Stat(path)
+		path := s.fs.PathJoin(dir, name)
+		info, err := s.fs.Stat(path)
 		if err != nil {
 			return fmt.Errorf("store: copy: %w", err)
 		}
-		files[i] = CopyFile{Name: name, Size: info.Size(), path: path, fs: p.fs}
+		files[i] = CopyFile{Name: name, Size: info.Size(), path: path, fs: s.fs}
 	}
 	return give(files)
 }

@@ -51,10 +51,10 @@ func (f *fault) read(err error) error {
 
 // Failed is closed when the store fails, also in the background, as when a
 // table cannot be written because the disk is full. Err then has the reason.
-func (p *Store) Failed() <-chan struct{} { return p.fault.failed }
+func (s *Store) Failed() <-chan struct{} { return s.fault.failed }
 
 // Err is nil, or why the store refuses commits: ErrFailed, wrapped around it.
-func (p *Store) Err() error { return p.fault.get() }
+func (s *Store) Err() error { return s.fault.get() }
 
 // logger receives Pebble's messages. Its Fatalf is meant to end the process;
 // the choice of when to end is the caller's, so it becomes a fault instead.

@@ -60,16 +60,16 @@ func (s *syncs) atMost() map[time.Duration]uint64 {
 }
 
 // Metrics returns the counters.
-func (p *Store) Metrics() Metrics {
-	m := Metrics{Commits: p.commits.Load(), Ops: p.ops.Load(), Bytes: p.bytes.Load()}
-	if !p.closed.Load() {
-		m.Disk, m.Live = space(p.db.Metrics())
+func (s *Store) Metrics() Metrics {
+	m := Metrics{Commits: s.commits.Load(), Ops: s.ops.Load(), Bytes: s.bytes.Load()}
+	if !s.closed.Load() {
+		m.Disk, m.Live = space(s.db.Metrics())
 	}
-	d := p.fs
+	d := s.fs
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := &d.syncs
-	m.Syncs, m.SyncTotal, m.SyncMin, m.SyncMax, m.SyncAtMost = s.count, s.total, s.min, s.max, s.atMost()
+	c := &d.syncs
+	m.Syncs, m.SyncTotal, m.SyncMin, m.SyncMax, m.SyncAtMost = c.count, c.total, c.min, c.max, c.atMost()
 	return m
 }
 
@@ -84,10 +84,10 @@ func space(m *pebble.Metrics) (disk, live uint64) {
 }
 
 // Free is how many bytes the disk of the store has left for this process.
-func (p *Store) Free() (uint64, error) {
-	usage, err := p.fs.GetDiskUsage(p.dir)
+func (s *Store) Free() (uint64, error) {
+	usage, err := s.fs.GetDiskUsage(s.dir)
 	if err != nil {
-		return 0, fmt.Errorf("store: space left for %s: %w", p.dir, err)
+		return 0, fmt.Errorf("store: space left for %s: %w", s.dir, err)
 	}
 	return usage.AvailBytes, nil
 }

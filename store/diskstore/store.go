@@ -94,15 +94,15 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", dir, damaged(err, known))
 	}
-	p := &Store{db: db, fs: fs, dir: dir, fault: fs.fault}
+	s := &Store{db: db, fs: fs, dir: dir, fault: fs.fault}
 	if o.MemTableBytes == 0 {
-		p.early = 1 + rand.Uint64N(tableBytes/2)
+		s.early = 1 + rand.Uint64N(tableBytes/2)
 	}
 	err = checkBlobs(fs, db, dir)
 	switch {
 	case err != nil:
 	case !o.ReadOnly:
-		err = p.check(known)
+		err = s.check(known)
 	case known:
 		err = compare(fs, db, dir)
 	}
@@ -112,27 +112,27 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return p, nil
+	return s, nil
 }
 
 // check makes sure that what Pebble opened is what this program left there. It
 // leaves nothing in the directory of another program.
-func (p *Store) check(known bool) (err error) {
+func (s *Store) check(known bool) (err error) {
 	if !known {
-		if err := checkFormat(p.db, p.dir, known); err != nil {
+		if err := checkFormat(s.db, s.dir, known); err != nil {
 			return err
 		}
-		p.synced, err = openSynced(p.fs, p.dir)
+		s.synced, err = openSynced(s.fs, s.dir)
 		return err
 	}
-	if p.synced, err = openSynced(p.fs, p.dir); err != nil {
+	if s.synced, err = openSynced(s.fs, s.dir); err != nil {
 		return err
 	}
-	if err = p.synced.check(p.db, p.dir); err == nil {
-		err = checkFormat(p.db, p.dir, known)
+	if err = s.synced.check(s.db, s.dir); err == nil {
+		err = checkFormat(s.db, s.dir, known)
 	}
 	if err != nil {
-		return errors.Join(err, p.synced.file.Close())
+		return errors.Join(err, s.synced.file.Close())
 	}
 	return nil
 }
@@ -191,46 +191,46 @@ func tuned(o Options, fs *diskFS) *pebble.Options {
 }
 
 // Get implements kv.Reader. It also works after the store has failed.
-func (p *Store) Get(key []byte) (value []byte, ok bool, err error) {
-	if p.closed.Load() {
+func (s *Store) Get(key []byte) (value []byte, ok bool, err error) {
+	if s.closed.Load() {
 		return nil, false, store.ErrClosed
 	}
-	return get(p.db, p.fault, key)
+	return get(s.db, s.fault, key)
 }
 
 // Scan implements kv.Reader. It sees one moment, whatever is committed meanwhile.
-func (p *Store) Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error {
-	if p.closed.Load() {
+func (s *Store) Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error {
+	if s.closed.Load() {
 		return store.ErrClosed
 	}
-	return scan(p.db, p.fault, from, to, reverse, nil, visit)
+	return scan(s.db, s.fault, from, to, reverse, nil, visit)
 }
 
 // Sift implements kv.Sifter.
-func (p *Store) Sift(from, to []byte, want func(key []byte, size int) bool,
+func (s *Store) Sift(from, to []byte, want func(key []byte, size int) bool,
 	visit func(key, value []byte) bool) error {
-	if p.closed.Load() {
+	if s.closed.Load() {
 		return store.ErrClosed
 	}
-	return scan(p.db, p.fault, from, to, false, want, visit)
+	return scan(s.db, s.fault, from, to, false, want, visit)
 }
 
 // Snapshot implements store.Store.
-func (p *Store) Snapshot() store.Snapshot { return pebbleSnapshot{p.db.NewSnapshot(), p.fault} }
+func (s *Store) Snapshot() store.Snapshot { return pebbleSnapshot{s.db.NewSnapshot(), s.fault} }
 
 // Close implements store.Store. Closing twice is harmless.
-func (p *Store) Close() error {
-	if p.closed.Swap(true) {
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
 		return nil
 	}
-	err := p.db.Close()
-	if p.synced != nil {
-		err = errors.Join(err, p.synced.file.Close())
+	err := s.db.Close()
+	if s.synced != nil {
+		err = errors.Join(err, s.synced.file.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("store: close %s: %w", p.dir, err)
+		return fmt.Errorf("store: close %s: %w", s.dir, err)
 	}
-	return p.fault.get() // then unsynced commits may be lost
+	return s.fault.get() // then unsynced commits may be lost
 }
 
 type pebbleSnapshot struct {

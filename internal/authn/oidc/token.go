@@ -67,8 +67,8 @@ func object(part string) (o parsed, err error) {
 }
 
 // text returns a member that is a text, "" if there is none.
-func (o parsed) text(name string) (s string, err error) {
-	raw, ok := o[name]
+func (c parsed) text(name string) (s string, err error) {
+	raw, ok := c[name]
 	if !ok {
 		return "", nil
 	}
