@@ -127,7 +127,7 @@ func (c *claims) wait(ctx context.Context, m *claim) error {
 		if !held {
 			changed, poll, pause = nil, time.After(pause), min(2*pause, claimMost)
 		}
-		if err := c.rest(ctx, changed, poll); err != nil {
+		if err := c.waitForChange(ctx, changed, poll); err != nil {
 			return err
 		}
 	}
@@ -151,8 +151,8 @@ func (c *claims) first(ctx context.Context, m *claim, before *scope.KeyValue, li
 	return false, nil
 }
 
-// rest waits until something changed, or it is time to look.
-func (s *service) rest(ctx context.Context, changed <-chan struct{}, poll <-chan time.Time) error {
+// waitForChange waits until something changed, or it is time to look.
+func (s *service) waitForChange(ctx context.Context, changed <-chan struct{}, poll <-chan time.Time) error {
 	select {
 	case <-changed:
 		return nil

@@ -161,7 +161,7 @@ func (o *observer) look(ctx context.Context) error {
 	switch {
 	case errors.Is(err, scope.ErrCompacted):
 		o.leader, o.next = nil, 0
-		return o.rest(ctx, nil, time.After(claimPoll)) // scopes may be compacted to different revisions
+		return o.waitForChange(ctx, nil, time.After(claimPoll)) // scopes may be compacted to different revisions
 	case errors.Is(err, errLeads):
 		return nil
 	}

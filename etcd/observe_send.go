@@ -52,7 +52,7 @@ func (s *service) attend(ctx context.Context, cancel context.CancelCauseFunc) {
 	look := time.NewTicker(tokenLook)
 	defer look.Stop()
 	for {
-		err := s.rest(ctx, nil, look.C)
+		err := s.waitForChange(ctx, nil, look.C)
 		if err == nil {
 			err = tokenEnded(ctx)
 		}

@@ -151,9 +151,9 @@ func TestStreamsAreAsOfOneRevision(t *testing.T) {
 	writing.Wait()
 }
 
-// TestStreamsOfScopesAtRest: what a node has of one scope is told, though another is not known as far, and
+// TestStreamsOfIdleScopes: what a node has of one scope is told, though another is not known as far, and
 // though what it was before is forgotten.
-func TestStreamsOfScopesAtRest(t *testing.T) {
+func TestStreamsOfIdleScopes(t *testing.T) {
 	w := newWorld(t, 1, Config{})
 	w.put(t, "/a/1", []byte("x"))
 	w.put(t, "/b/1", []byte("old"))

@@ -61,7 +61,7 @@ type Config struct {
 	// before it is disconnected. Default 10 s.
 	WatchSlow     time.Duration
 	snapshotEvery time.Duration   // how often a node looks whether it needs one
-	restAfter     time.Duration   // how long a scope has nothing to do before it rests
+	idleAfter     time.Duration   // how long a scope has nothing to do before it counts as idle
 	partTimeout   time.Duration   // for a part that it asked for
 	bounds        *machine.Bounds // of machines; nil: the defaults
 
@@ -88,8 +88,8 @@ func (cfg Config) withDefaults() Config {
 	if cfg.partTimeout <= 0 {
 		cfg.partTimeout = partTimeout
 	}
-	if cfg.restAfter <= 0 {
-		cfg.restAfter = restAfter
+	if cfg.idleAfter <= 0 {
+		cfg.idleAfter = idleAfter
 	}
 	if cfg.snapshotEvery <= 0 {
 		cfg.snapshotEvery = time.Second

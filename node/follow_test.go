@@ -18,7 +18,7 @@ import (
 func TestFollowersHearOfEachWrite(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()
-	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
+	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.idleAfter = 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	if _, err := c.nodes[0].Txn(ctx, putTxn("/b/1", "first"), Once{}); err != nil {
@@ -43,7 +43,7 @@ func TestFollowersHearOfEachWrite(t *testing.T) {
 // TestOnlyFollowedScopesAreToldOften: a node knows which of its scopes somebody follows who is no anchor of it.
 func TestOnlyFollowedScopesAreToldOften(t *testing.T) {
 	testshort.Skip(t)
-	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
+	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.idleAfter = 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	c.delegate(ctx, "", "/b/", quorum.Crash, 1) // the others hold it, and are anchors of the root scope alone

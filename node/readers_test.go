@@ -473,7 +473,7 @@ func TestObserversFollowByInvite(t *testing.T) {
 // not by questions, frames or gossip, and their clients are told why.
 func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
 	testshort.Skip(t)
-	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
+	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.idleAfter = 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
 	policy := scope.DefaultPolicy(quorum.Crash)

@@ -28,7 +28,7 @@ type writers struct {
 func newWriters(ctx context.Context, t *testing.T) *writers {
 	t.Helper()
 	testshort.Skip(t)
-	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
+	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.idleAfter = 0 })
 	w := &writers{cluster: c, inside: c.nodes[1], outside: c.nodes[0], part: c.nodes[2]}
 	policy := scope.DefaultPolicy(quorum.Crash)
 	verbs := []string{scope.VerbAlias, scope.VerbDelete, scope.VerbPut}

@@ -297,9 +297,9 @@ func TestWatchedTransactionsMayBeLarge(t *testing.T) {
 	}
 }
 
-// TestScopesAtRestHoldNoWatchUp: a change in one of two scopes that the node does not hold is heard though the other
+// TestIdleScopesHoldNoWatchUp: a change in one of two scopes that the node does not hold is heard though the other
 // decides nothing, and its anchors have heard nothing of the first.
-func TestScopesAtRestHoldNoWatchUp(t *testing.T) {
+func TestIdleScopesHoldNoWatchUp(t *testing.T) {
 	a, c := newHolders(t, func(i int, cfg *Config) {
 		if cfg.Follow = [][]byte{}; i == 3 {
 			cfg.Follow = [][]byte{[]byte("/b/")}

@@ -137,9 +137,9 @@ func TestRevokedScopesLoseNoWrite(t *testing.T) {
 	t.Logf("%d writes by %d clients", total, writers)
 }
 
-// TestScopesAtRestYield: nobody writes to the scope, so that the end of the notice alone
+// TestIdleScopesYield: nobody writes to the scope, so that the end of the notice alone
 // wakes it.
-func TestScopesAtRestYield(t *testing.T) {
+func TestIdleScopesYield(t *testing.T) {
 	t.Parallel()
 	testshort.Skip(t)
 	c := noticed(t, 4, 3*time.Second)

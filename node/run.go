@@ -36,8 +36,8 @@ type runner struct {
 	key       votes.PrivateKey         // signs what clients of this node submit
 	notes     func(machine.Note)
 	delegates func([]scope.Delegation)
-	rests     func() // called once there has been nothing to do for restAfter
-	restAfter time.Duration
+	onIdle    func() // called once there has been nothing to do for idleAfter
+	idleAfter time.Duration
 	start     time.Time      // by the monotonic clock
 	began     aweigh.Instant // the same, by the wall clock
 
@@ -104,7 +104,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	var batch []machine.Event
 	var held gathering
 	wake := aweigh.Instant(1) // when the machine wants to be stepped again; 0: never
-	var rest aweigh.Instant   // when to rest if nothing happens; 0: it rests
+	var idle aweigh.Instant   // when the scope becomes idle if nothing happens; 0: it is idle
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,19 +143,19 @@ func (r *runner) run(ctx context.Context) (err error) {
 			}
 			clear(batch)
 			batch = batch[:0]
-			rest = r.now().Add(r.restAfter)
-		} else if rest != 0 && r.now() >= rest {
-			rest, batch = 0, nil
-			r.rest()
+			idle = r.now().Add(r.idleAfter)
+		} else if idle != 0 && r.now() >= idle {
+			idle, batch = 0, nil
+			r.freeMemory()
 		}
 		alarm.Stop()
-		if wait, ok := r.sleep(aweigh.Earliest(wake, rest), &held); ok {
+		if wait, ok := r.sleep(aweigh.Earliest(wake, idle), &held); ok {
 			alarm.Reset(max(0, wait))
 		}
 	}
 }
 
-// sleep returns for how long nothing is due: no wake-up of the machine, no rest, no bundle.
+// sleep returns for how long nothing is due: no wake-up of the machine, no freeing of memory, no bundle.
 func (r *runner) sleep(wake aweigh.Instant, held *gathering) (wait time.Duration, ok bool) {
 	wait, ok = held.due(r.machine)
 	if wake != 0 {

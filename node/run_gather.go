@@ -26,10 +26,10 @@ type submission struct {
 // bundle waits while mutations of this node are under way, at most for lingerMost; and then, for as long as the last
 // block took, until nearly as many mutations have come as recently waited at a time.
 type gathering struct {
-	held   []*submission
-	since  time.Time // when the first of them came
-	rested time.Time // since when nothing is under way
-	crowd  int       // clients that wait at a time: the highest number seen, which decays
+	held      []*submission
+	since     time.Time // when the first of them came
+	idleSince time.Time // since when nothing is under way
+	crowd     int       // clients that wait at a time: the highest number seen, which decays
 }
 
 // lingerMost bounds how long a mutation waits to be signed.
@@ -69,20 +69,20 @@ func (g *gathering) due(m *machine.Machine) (wait time.Duration, ok bool) {
 		return 0, true
 	case m.Unproposed() || m.Flying() > 0:
 		g.crowd = max(g.crowd, n+m.Flying())
-		g.rested = time.Time{}
+		g.idleSince = time.Time{}
 		return lingerMost - time.Since(g.since), true
 	case 8*n < 7*g.crowd:
-		if g.rested.IsZero() {
-			g.rested = time.Now()
+		if g.idleSince.IsZero() {
+			g.idleSince = time.Now()
 		}
-		return m.Cycle() - time.Since(g.rested), true
+		return m.Cycle() - time.Since(g.idleSince), true
 	}
 	return 0, true
 }
 
 func (g *gathering) take() []*submission {
 	held := g.held
-	g.rested = time.Time{}
+	g.idleSince = time.Time{}
 	g.held, g.crowd = nil, max(len(held), g.crowd-(g.crowd+7)/8)
 	return held
 }

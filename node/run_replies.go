@@ -33,8 +33,8 @@ func newReplies() *replies {
 	return &replies{done: make(chan struct{})}
 }
 
-// rest frees the memory of an empty table.
-func (r *replies) rest() {
+// freeMemory frees the memory of an empty table.
+func (r *replies) freeMemory() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.mutations) == 0 {

@@ -22,9 +22,9 @@ const (
 
 	// offerWait is how long an answer waits for the offer to be made.
 	offerWait = 2 * time.Second
-	// restFor is how long a node that made an offer makes none, in multiples of the time that it took: requests for
+	// offerPause is how long a node that made an offer makes none, in multiples of the time that it took: requests for
 	// offers must not take more than a tenth of a processor.
-	restFor = 9
+	offerPause = 9
 )
 
 // serveHeights answers with the snapshots that are of use to the peer. If there is none, one is taken: nodes of an
@@ -94,7 +94,7 @@ func (n *Replica) makeOffers(ctx context.Context) {
 				n.log.Warn("a snapshot cannot be offered", "height", k.at, "error", err)
 				n.snapshots.drop(k.at)
 			}
-			if !n.pause(restFor * time.Since(began)) {
+			if !n.pause(offerPause * time.Since(began)) {
 				return
 			}
 		}

@@ -31,12 +31,12 @@ const (
 	farBlocks = fewBlocks + 60
 )
 
-// quickly makes a node offer and want snapshots after few blocks, and its scopes rest often.
+// quickly makes a node offer and want snapshots after few blocks, and its scopes become idle often.
 func quickly(cfg *Config) {
 	bounds := machine.DefaultBounds()
 	bounds.Blocks = fewBlocks
 	cfg.bounds = &bounds
-	cfg.restAfter = 5 * time.Millisecond
+	cfg.idleAfter = 5 * time.Millisecond
 	cfg.SnapshotBehind, cfg.snapshotEvery, cfg.SnapshotPart = 40, 10*time.Millisecond, 2000
 }
 

@@ -63,7 +63,7 @@ func (l *WatchSegment) heldBytes() (n int64) {
 // Take appends those of the changes that are in the segment's range, in their order.
 func (l *WatchSegment) Take(changes ...Change) {
 	for i := range changes {
-		if c := &changes[i]; c.Rest {
+		if c := &changes[i]; c.Remainder {
 			l.Read = append(l.Read, Change{Place: c.Place, Part: c.Part, of: &span{l.Key, l.End}})
 		} else if scope.Within(c.Key, l.Key, l.End) {
 			l.Read = append(l.Read, *c)

@@ -166,7 +166,7 @@ func (n *Node) Load(ctx context.Context, b *Borrower, changes []Change, prev, sp
 		if apart && size >= most {
 			return l, rest, nil
 		}
-		if c.Rest {
+		if c.Remainder {
 			if rest, err = open.expand(ctx, rest); err != nil {
 				return l, nil, err
 			}
@@ -303,7 +303,7 @@ func (o opened) expand(ctx context.Context, changes []Change) ([]Change, error) 
 	if err != nil {
 		return nil, err
 	}
-	places, err := v.State.Rest(c.Place, c.of.key, c.of.end)
+	places, err := v.State.Remainder(c.Place, c.of.key, c.of.end)
 	if err != nil {
 		return nil, err
 	}

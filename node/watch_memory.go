@@ -22,17 +22,17 @@ type WatchBudget struct {
 	slow    time.Duration // after which a borrower that takes nothing is cut off, if others wait
 	loading chan struct{} // holds a token for each load
 
-	mu        sync.Mutex
-	used      int64 // bytes, including resting content
-	held      map[heldKey]*heldChange
-	resting   list.List // of *heldChange that no loan has, in the order in which they began to rest
-	rests     int64     // their bytes
-	loans     int64     // how many are not returned
-	large     bool      // one of them may exceed the budget
-	returned  chan struct{}
-	borrowers map[*Borrower]struct{}
-	waited    uint64
-	cut       uint64
+	mu          sync.Mutex
+	used        int64 // bytes, including unused content
+	held        map[heldKey]*heldChange
+	unused      list.List // of *heldChange that no loan has, in the order of their last use
+	unusedBytes int64     // their bytes
+	loans       int64     // how many are not returned
+	large       bool      // one of them may exceed the budget
+	returned    chan struct{}
+	borrowers   map[*Borrower]struct{}
+	waited      uint64
+	cut         uint64
 }
 
 const (
@@ -76,11 +76,11 @@ type heldKey struct {
 // heldChange is the content of one change.
 type heldChange struct {
 	scope.Event
-	of   *WatchBudget
-	key  heldKey // zero if it cannot be found by others
-	size int64
-	uses int
-	rest *list.Element // nil while it is used
+	of     *WatchBudget
+	key    heldKey // zero if it cannot be found by others
+	size   int64
+	uses   int
+	unused *list.Element // nil while it is used
 }
 
 // sizeOf returns roughly the memory of an event, in bytes.
@@ -104,10 +104,10 @@ func (m *WatchBudget) find(k heldKey) *heldChange {
 	if h == nil {
 		return nil
 	}
-	if h.uses++; h.rest != nil {
-		m.resting.Remove(h.rest)
-		m.rests -= h.size
-		h.rest = nil
+	if h.uses++; h.unused != nil {
+		m.unused.Remove(h.unused)
+		m.unusedBytes -= h.size
+		h.unused = nil
 	}
 	return h
 }
@@ -124,18 +124,18 @@ func (m *WatchBudget) keep(k heldKey, e scope.Event) *heldChange {
 	return h
 }
 
-// take counts bytes, and drops resting content if the budget is exceeded. The caller holds mu.
+// take counts bytes, and drops unused content if the budget is exceeded. The caller holds mu.
 func (m *WatchBudget) take(n int64) {
 	m.used += n
-	for m.used > m.limit && m.resting.Len() > 0 {
-		m.drop(m.resting.Front().Value.(*heldChange))
+	for m.used > m.limit && m.unused.Len() > 0 {
+		m.drop(m.unused.Front().Value.(*heldChange))
 	}
 }
 
 func (m *WatchBudget) drop(h *heldChange) {
-	if h.rest != nil {
-		m.resting.Remove(h.rest)
-		m.rests -= h.size
+	if h.unused != nil {
+		m.unused.Remove(h.unused)
+		m.unusedBytes -= h.size
 	}
 	m.used -= h.size
 	if m.held[h.key] == h {
@@ -152,8 +152,8 @@ func (m *WatchBudget) unuse(h *heldChange) {
 		m.drop(h)
 		return
 	}
-	h.rest = m.resting.PushBack(h)
-	m.rests += h.size
+	h.unused = m.unused.PushBack(h)
+	m.unusedBytes += h.size
 }
 
 // wake wakes all that wait for room. The caller holds mu.
@@ -199,7 +199,7 @@ func (m *WatchBudget) await(ctx context.Context, ok func() bool) error {
 }
 
 // room reports whether there is room. The caller holds mu.
-func (m *WatchBudget) room() bool { return m.used-m.rests < m.limit }
+func (m *WatchBudget) room() bool { return m.used-m.unusedBytes < m.limit }
 
 // turn waits until ok returns true and there is a turn to load, which it takes. While it waits for room, others have
 // the turn. The error is that of ctx; then there is no turn.

@@ -33,7 +33,7 @@ type tally struct {
 }
 
 // counts are what the chain holds of one anchor.
-type counts struct{ timely, late, led, idle uint32 }
+type counts struct{ timely, late, led, nullified uint32 }
 
 // recent is a block whose ballots can still be reconciled.
 type recent struct {
@@ -100,7 +100,7 @@ func (t *tally) add(b *Bounds, e *Epoch, h *Header, block aweigh.Hash, before aw
 	}
 	for v := before + 1; v < h.View; v++ {
 		if seat, ok := e.Roster.Seat(quorum.Leader(e.Leaders(), e.Seed(), v)); ok {
-			t.counts[seat].idle++
+			t.counts[seat].nullified++
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (t *tally) attendance(b *Bounds, seat int) trust.Attendance {
 	}
 	c := &t.counts[seat]
 	timely := min(c.timely, n)
-	a := trust.Attendance{Blocks: n, Timely: timely, Late: min(c.late, n-timely), Led: c.led, Idle: c.idle}
+	a := trust.Attendance{Blocks: n, Timely: timely, Late: min(c.late, n-timely), Led: c.led, Nullified: c.nullified}
 	if t.judged != nil {
 		j := &t.judged[seat]
 		a.With, a.Against, a.Silent = j[with], j[against], j[silent]
@@ -134,7 +134,7 @@ func (t *tally) encode() []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(len(t.counts)))
 	for i := range t.counts {
 		c := &t.counts[i]
-		for _, n := range [...]uint32{c.timely, c.late, c.led, c.idle} {
+		for _, n := range [...]uint32{c.timely, c.late, c.led, c.nullified} {
 			b = binary.BigEndian.AppendUint32(b, n)
 		}
 	}
@@ -160,7 +160,7 @@ func decodeTally(b []byte) (t tally, err error) {
 	}
 	t.counts = make([]counts, seats)
 	for i := range t.counts {
-		for j, n := range [...]*uint32{&t.counts[i].timely, &t.counts[i].late, &t.counts[i].led, &t.counts[i].idle} {
+		for j, n := range [...]*uint32{&t.counts[i].timely, &t.counts[i].late, &t.counts[i].led, &t.counts[i].nullified} {
 			*n = binary.BigEndian.Uint32(b[4*j:])
 		}
 		b = b[16:]

@@ -14,11 +14,11 @@ import (
 // The tag of a field is its least useful value. The constants have the reasons for the default values.
 type Bounds struct {
 	// Of what an epoch counts.
-	RecentBlocks  int         `least:"4"`   // back from the head, of which ballots can be reconciled
-	TimelyBlocks  int         `least:"2"`   // in which a ballot counts as in time
-	MostSkipped   aweigh.View `least:"1"`   // before a block, whose leaders are counted
-	RestAfter     uint32      `least:"1"`   // views led in vain
-	AttendedBytes int         `least:"128"` // of signatures that a block reconciles
+	RecentBlocks    int         `least:"4"`                  // back from the head, of which ballots can be reconciled
+	TimelyBlocks    int         `least:"2"`                  // in which a ballot counts as in time
+	MostSkipped     aweigh.View `least:"1"`                  // before a block, whose leaders are counted
+	NonLeadingAfter uint32      `yaml:"restafter" least:"1"` // views led in vain
+	AttendedBytes   int         `least:"128"`                // of signatures that a block reconciles
 
 	// Of how the state is stored.
 	ChangesInRun int `least:"1"`
@@ -26,7 +26,7 @@ type Bounds struct {
 	CacheBytes   int `least:"1"`
 	CacheRecord  int `least:"1"`
 	Receipts     int `least:"1"` // that a cache knows of
-	FewReceipts  int `least:"1"` // that are read again after a rest
+	FewReceipts  int `least:"1"` // that are read again after memory was freed
 	LongRecord   int `least:"1"` // from which on a digest is read from the lineage
 
 	// Of the work that a block does besides its mutations.
@@ -76,7 +76,7 @@ type Bounds struct {
 // DefaultBounds are those of production, and the largest that there may be.
 func DefaultBounds() Bounds {
 	return Bounds{
-		RecentBlocks: recentBlocks, TimelyBlocks: timelyBlocks, MostSkipped: mostSkipped, RestAfter: restAfter, AttendedBytes: MaxAttendedBytes,
+		RecentBlocks: recentBlocks, TimelyBlocks: timelyBlocks, MostSkipped: mostSkipped, NonLeadingAfter: nonLeadingAfter, AttendedBytes: MaxAttendedBytes,
 		ChangesInRun: changesInRun, Lineage: lineage.DefaultBounds(),
 		CacheBytes: cacheBytes, CacheRecord: cacheRecord, Receipts: cacheReceipts, FewReceipts: fewReceipts, LongRecord: longRecord,
 		DueLeast: dueLeast, CollectBytes: collectBytes,

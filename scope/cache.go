@@ -113,8 +113,8 @@ func (c *Cache) forget(prefix string) {
 	delete(c.old, prefix)
 }
 
-// Rest forgets what is in memory between blocks.
-func (c *Cache) Rest() {
+// FreeMemory forgets what is in memory between blocks.
+func (c *Cache) FreeMemory() {
 	c.young, c.old, c.bytes = nil, nil, 0
 	if c.receipts != nil && len(c.receipts) <= c.bounds.FewReceipts {
 		c.receipts, c.unread = nil, true

@@ -15,7 +15,7 @@ func TestCacheTellsWhatTheStoreTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rested, err := NewCache(base, w.g.Hash())
+	freed, err := NewCache(base, w.g.Hash())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +53,8 @@ func TestCacheTellsWhatTheStoreTells(t *testing.T) {
 		ops := w.step(m...).Ops
 		base.Apply(ops...)
 		early.Applied(ops)
-		rested.Rest()
-		rested.Applied(ops)
+		freed.FreeMemory()
+		freed.Applied(ops)
 		muts = append(muts, m...)
 	}
 	for i, m := range []Mutation{
@@ -62,7 +62,7 @@ func TestCacheTellsWhatTheStoreTells(t *testing.T) {
 	} {
 		apply(m)
 		compare("early", early)
-		compare("rested", rested)
+		compare("freed", freed)
 		late, err := NewCache(base, w.g.Hash())
 		if err != nil {
 			t.Fatal(err)

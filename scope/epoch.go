@@ -18,37 +18,37 @@ import (
 // Epoch is all that stays as it is from one block that ends an epoch to the next
 // (P24), and where it begins. An immutable value.
 type Epoch struct {
-	Scope   aweigh.ScopeID
-	Network aweigh.NetworkID
-	Number  aweigh.Epoch
-	Root    aweigh.Hash    // the block that it starts from; the scope's ID in epoch 0
-	Start   aweigh.Height  // of Root
-	Time    aweigh.Instant // of Root
-	Policy  Policy
-	Roster  Roster
-	Rests   []bool            // by place in the roster: whether that anchor does not lead in this epoch
-	Before  votes.Domain      // of the epoch before, whose faults can still be proven; zero in epoch 0
-	Gone    []votes.PublicKey // of the anchors that had a seat under Before and have none now
-	domain  votes.Domain
-	leaders *quorum.Weights // nil: all anchors with weight
-	voters  votes.KeySet
-	unfit   error       // why there are no voters: a key that is none
-	record  aweigh.Hash // epochDigest of Encode
-	rules   *action.Rules
-	seats   map[aweigh.Hash]int // by the keys that anchors act with
-	keys    []aweigh.Hash       // of the policy's authors that are one key, by place
-	meters  [measures]bool      // what the policy's authors have quotas of
+	Scope      aweigh.ScopeID
+	Network    aweigh.NetworkID
+	Number     aweigh.Epoch
+	Root       aweigh.Hash    // the block that it starts from; the scope's ID in epoch 0
+	Start      aweigh.Height  // of Root
+	Time       aweigh.Instant // of Root
+	Policy     Policy
+	Roster     Roster
+	NonLeading []bool            // by place in the roster: whether that anchor does not lead in this epoch
+	Before     votes.Domain      // of the epoch before, whose faults can still be proven; zero in epoch 0
+	Gone       []votes.PublicKey // of the anchors that had a seat under Before and have none now
+	domain     votes.Domain
+	leaders    *quorum.Weights // nil: all anchors with weight
+	voters     votes.KeySet
+	unfit      error       // why there are no voters: a key that is none
+	record     aweigh.Hash // epochDigest of Encode
+	rules      *action.Rules
+	seats      map[aweigh.Hash]int // by the keys that anchors act with
+	keys       []aweigh.Hash       // of the policy's authors that are one key, by place
+	meters     [measures]bool      // what the policy's authors have quotas of
 }
 
 // settled computes once what callers need often.
 func (e Epoch) settled() *Epoch {
 	e.domain = votes.Domain{Network: e.Network, Scope: e.Scope, Epoch: e.Number, Roster: e.Roster.Hash(), Policy: e.Policy.Hash()}
 	e.voters, e.unfit = e.electors()
-	if slices.Contains(e.Rests, true) {
+	if slices.Contains(e.NonLeading, true) {
 		lead := slices.Collect(e.Roster.Weights.All())
 		lead = slices.DeleteFunc(lead, func(s quorum.Share) bool {
 			seat, _ := e.Roster.Seat(s.Anchor)
-			return e.Rests[seat]
+			return e.NonLeading[seat]
 		})
 		w, err := quorum.NewWeights(lead...)
 		must.OK(err, "weighing the leaders")
@@ -84,7 +84,7 @@ func (e *Epoch) electors() (votes.KeySet, error) {
 }
 
 // Leaders are the weights in proportion to which anchors lead views: those of the
-// roster, without anchors that rest.
+// roster, without the non-leading anchors.
 func (e *Epoch) Leaders() quorum.Weights {
 	if e.leaders != nil {
 		return *e.leaders
@@ -109,11 +109,11 @@ type wireEpoch struct {
 // Terms is what an epoch decides by: the part of an Epoch that is named by the block that ends the epoch before. All
 // nodes compute it from the chain.
 type Terms struct {
-	_       struct{} `cbor:",toarray"`
-	Policy  Policy
-	Anchors []Anchor // ordered by the IDs of their keys
-	Weights []uint64 // of each; 0 on probation, when ballots count for trust alone
-	Rests   []bool   // of each: it leads no views, because those that it led gave no blocks
+	_          struct{} `cbor:",toarray"`
+	Policy     Policy
+	Anchors    []Anchor // ordered by the IDs of their keys
+	Weights    []uint64 // of each; 0 on probation, when ballots count for trust alone
+	NonLeading []bool   // of each: it leads no views, because those that it led gave no blocks
 }
 
 // Hash names the terms under which an epoch decides; Header.Next is one.
@@ -123,8 +123,8 @@ func (t Terms) Hash(number aweigh.Epoch) aweigh.Hash {
 
 // roster checks the terms' form and gives the roster.
 func (t *Terms) roster() (Roster, error) {
-	if len(t.Anchors) != len(t.Weights) || len(t.Anchors) != len(t.Rests) {
-		return Roster{}, fmt.Errorf("%w: %d anchors with %d weights, %d of them resting or not", ErrInvalid, len(t.Anchors), len(t.Weights), len(t.Rests))
+	if len(t.Anchors) != len(t.Weights) || len(t.Anchors) != len(t.NonLeading) {
+		return Roster{}, fmt.Errorf("%w: %d anchors with %d weights, %d of them resting or not", ErrInvalid, len(t.Anchors), len(t.Weights), len(t.NonLeading))
 	}
 	leads := false
 	shares := make([]quorum.Share, 0, len(t.Anchors))
@@ -133,7 +133,7 @@ func (t *Terms) roster() (Roster, error) {
 			return Roster{}, fmt.Errorf("%w: anchors of a roster are not distinct and in order", ErrInvalid)
 		}
 		if t.Weights[i] > 0 {
-			leads = leads || !t.Rests[i]
+			leads = leads || !t.NonLeading[i]
 			shares = append(shares, quorum.Share{Anchor: a.Key.ID(), Weight: t.Weights[i]})
 		}
 	}
@@ -150,12 +150,12 @@ func (t *Terms) roster() (Roster, error) {
 // Terms are those of the epoch.
 func (e *Epoch) Terms() Terms {
 	t := e.Roster.terms(e.Policy)
-	copy(t.Rests, e.Rests)
+	copy(t.NonLeading, e.NonLeading)
 	return t
 }
 
 func (r Roster) terms(p Policy) Terms {
-	t := Terms{Policy: p, Anchors: r.Anchors, Weights: make([]uint64, len(r.Anchors)), Rests: make([]bool, len(r.Anchors))}
+	t := Terms{Policy: p, Anchors: r.Anchors, Weights: make([]uint64, len(r.Anchors)), NonLeading: make([]bool, len(r.Anchors))}
 	for i, a := range r.Anchors {
 		t.Weights[i] = r.Weights.Of(a.Key.ID())
 	}
@@ -218,7 +218,7 @@ func decodeEpoch(data []byte) (*Epoch, error) {
 	}
 	return Epoch{
 		Network: w.Network, Scope: w.Scope, Number: w.Number, Root: w.Root, Start: w.Start, Time: w.Time,
-		Policy: w.Terms.Policy, Roster: r, Rests: w.Terms.Rests, Before: w.Before, Gone: w.Gone,
+		Policy: w.Terms.Policy, Roster: r, NonLeading: w.Terms.NonLeading, Before: w.Before, Gone: w.Gone,
 	}.settled(), nil
 }
 
@@ -242,7 +242,7 @@ func (e *Epoch) after(h Header, t Terms) (*Epoch, error) {
 	}
 	return Epoch{
 		Network: e.Network, Scope: e.Scope, Number: e.Number + 1, Root: h.Hash(), Start: h.Height, Time: h.Time,
-		Policy: t.Policy, Roster: r, Rests: t.Rests, Before: e.Domain(), Gone: gone,
+		Policy: t.Policy, Roster: r, NonLeading: t.NonLeading, Before: e.Domain(), Gone: gone,
 	}.settled(), nil
 }
 

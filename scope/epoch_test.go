@@ -328,7 +328,7 @@ func TestP26LightClientFollowsRosters(t *testing.T) {
 		"leaves an epoch out": func(c []Handover) []Handover { return slices.Delete(c, 1, 2) },
 		"swaps two":           func(c []Handover) []Handover { c[1], c[2] = c[2], c[1]; return c },
 		"names other weights": func(c []Handover) []Handover { c[2].Terms.Weights[0]++; return c },
-		"lets others rest":    func(c []Handover) []Handover { c[2].Terms.Rests[0] = true; return c },
+		"lets others lead":    func(c []Handover) []Handover { c[2].Terms.NonLeading[0] = true; return c },
 		"names other rules":   func(c []Handover) []Handover { c[2].Terms.Policy.EpochBlocks++; return c },
 		"lacks a signature": func(c []Handover) []Handover {
 			c[2].Final.Certificate.Signatures = c[2].Final.Certificate.Signatures[2:]
@@ -626,9 +626,9 @@ func TestPolicyChangesWithTheEpoch(t *testing.T) {
 	}
 }
 
-// TestAnchorsThatLedInVainRest: an anchor whose views gave no block in an epoch
+// TestAnchorsThatLedInVainDoNotLead: an anchor whose views gave no block in an epoch
 // does not lead in the next, and keeps its weight.
-func TestAnchorsThatLedInVainRest(t *testing.T) {
+func TestAnchorsThatLedInVainDoNotLead(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.EpochBlocks = 60 })
 	dead := r.id("c")
 	view := aweigh.View(0)
@@ -646,7 +646,7 @@ func TestAnchorsThatLedInVainRest(t *testing.T) {
 	}
 	r.turn()
 	if e := r.epoch(); e.Leaders().Of(dead) == 0 {
-		t.Fatal("it rests for ever")
+		t.Fatal("it does not lead for ever")
 	}
 }
 

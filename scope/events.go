@@ -18,10 +18,10 @@ type Event struct {
 
 // Place is the position of one change of a key in the order of changes.
 type Place struct {
-	Key      []byte
-	Revision int64
-	Sub      uint32 // within the revision
-	Rest     bool   // it stands for all changes of the revision from Sub on, and Key is empty
+	Key       []byte
+	Revision  int64
+	Sub       uint32 // within the revision
+	Remainder bool   // it stands for all changes of the revision from Sub on, and Key is empty
 }
 
 // placesBytes bounds the places of one revision that are given at a time, in approximate bytes of memory.
@@ -37,9 +37,9 @@ func (s *State) Places(from, to int64, key, end []byte, most int) (places []Plac
 	return s.places(first(from), to, key, end, most)
 }
 
-// Rest finds the changes that a place stands for, of the keys [key, end): none, or as many as Places gives of a
+// Remainder finds the changes that a place stands for, of the keys [key, end): none, or as many as Places gives of a
 // revision, and a place for the rest of them. The error is ErrCompacted if the revision cannot be read any more.
-func (s *State) Rest(p Place, key, end []byte) (places []Place, err error) {
+func (s *State) Remainder(p Place, key, end []byte) (places []Place, err error) {
 	places, _, err = s.places(revision{p.Revision, p.Sub}, p.Revision, key, end, math.MaxInt)
 	return places, err
 }
@@ -71,7 +71,7 @@ func (s *State) places(from revision, to int64, key, end []byte, most int) (plac
 			at, size = c.at.main, 0
 		}
 		if size >= s.bounds.PlacesBytes {
-			places = append(places, Place{Revision: at, Sub: c.at.sub, Rest: true})
+			places = append(places, Place{Revision: at, Sub: c.at.sub, Remainder: true})
 			next = at + 1
 			return false
 		}
@@ -114,8 +114,8 @@ func (s *State) Events(from, to int64, key, end []byte, most int) (events []Even
 	}
 	events = make([]Event, 0, len(places))
 	for i := 0; i < len(places); i++ {
-		if p := places[i]; p.Rest {
-			rest, err := s.Rest(p, key, end)
+		if p := places[i]; p.Remainder {
+			rest, err := s.Remainder(p, key, end)
 			if err != nil {
 				return nil, from, err
 			}

@@ -42,15 +42,15 @@ func TestPlacesOfOneRevisionAreBounded(t *testing.T) {
 			}
 			for len(places) > 1 {
 				p := places[0]
-				if p.Rest || p.Revision != at || !bytes.Equal(p.Key, key(c.from+listed)) {
+				if p.Remainder || p.Revision != at || !bytes.Equal(p.Key, key(c.from+listed)) {
 					t.Fatalf("in place %d stands %q of revision %d", listed, p.Key, p.Revision)
 				}
 				places = places[1:]
 				listed++
 			}
-			if last := places[0]; last.Rest {
+			if last := places[0]; last.Remainder {
 				parts++
-				rest, err := w.state.Rest(last, from, end)
+				rest, err := w.state.Remainder(last, from, end)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,14 +69,14 @@ func TestPlacesOfOneRevisionAreBounded(t *testing.T) {
 	}
 	// A place may stand for no change of other keys.
 	places, _, err := w.state.Places(at, at, []byte{0}, []byte{0}, 1)
-	if err != nil || !places[len(places)-1].Rest {
+	if err != nil || !places[len(places)-1].Remainder {
 		t.Fatalf("%d places: %v", len(places), err)
 	}
-	if none, err := w.state.Rest(places[len(places)-1], key(0), nil); err != nil || len(none) > 0 {
+	if none, err := w.state.Remainder(places[len(places)-1], key(0), nil); err != nil || len(none) > 0 {
 		t.Errorf("the rest has %d changes of the first key: %v", len(none), err)
 	}
 	w.one(w.compaction(at + 1))
-	if _, err := w.state.Rest(places[len(places)-1], []byte{0}, []byte{0}); err != ErrCompacted {
+	if _, err := w.state.Remainder(places[len(places)-1], []byte{0}, []byte{0}); err != ErrCompacted {
 		t.Errorf("the rest of a compacted revision: %v", err)
 	}
 }

@@ -74,7 +74,7 @@ func (s *State) successor() (*succession, error) {
 	if u == nil { // no weights can be computed: everything stays as it is, and anchors that lied keep their seats
 		u = &succession{ledger: ledger, terms: e.Terms()}
 	} else {
-		e.rest(s.bounds, &u.terms, t)
+		e.excludeFromLeading(s.bounds, &u.terms, t)
 	}
 	u.takes, u.dropped, u.gives, u.left = takes, without, gives, left
 	return u, nil
@@ -160,27 +160,27 @@ func (e *Epoch) terms(p Policy, l trust.Ledger, decided agenda) (Terms, error) {
 	return r.terms(p), nil
 }
 
-// restAfter is how many views an anchor must have led in vain, and none with
-// success, to rest for an epoch.
-const restAfter = 4
+// nonLeadingAfter is how many views an anchor must have led in vain, and none with
+// success, so that it does not lead for an epoch.
+const nonLeadingAfter = 4
 
-// rest excludes from leading the anchors whose views gave no block in the epoch that ends, in the order of the roster,
-// as long as the others weigh more than half. Safety does not depend on it, because leaders decide nothing. For trust,
-// see trust.Attendance.
-func (e *Epoch) rest(b *Bounds, t *Terms, c *tally) {
+// excludeFromLeading excludes from leading the anchors whose views gave no block in the epoch that ends, in the order
+// of the roster, as long as the others weigh more than half. Safety does not depend on it, because leaders decide
+// nothing. For trust, see trust.Attendance.
+func (e *Epoch) excludeFromLeading(b *Bounds, t *Terms, c *tally) {
 	var total, away uint64
-	var idle []int
+	var vain []int
 	for i, a := range t.Anchors {
 		total += t.Weights[i]
-		if seat, ok := e.Roster.Seat(a.Key.ID()); ok && t.Weights[i] > 0 && c.counts[seat].led == 0 && c.counts[seat].idle >= b.RestAfter {
-			idle = append(idle, i)
+		if seat, ok := e.Roster.Seat(a.Key.ID()); ok && t.Weights[i] > 0 && c.counts[seat].led == 0 && c.counts[seat].nullified >= b.NonLeadingAfter {
+			vain = append(vain, i)
 		}
 	}
-	for _, i := range idle {
+	for _, i := range vain {
 		if away += t.Weights[i]; 2*away >= total {
 			return
 		}
-		t.Rests[i] = true
+		t.NonLeading[i] = true
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // conduct counts again, from final blocks alone, the acts of anchors in an epoch:
 // the leader of each view, the ballots in time, and the proofs of lies. From these
-// must follow the scores of the next epoch, the anchors that rest, and the end of
+// must follow the scores of the next epoch, the non-leading anchors, and the end of
 // the epoch.
 type conduct struct {
 	attention
@@ -34,7 +34,7 @@ type conduct struct {
 }
 
 // conductCounts are those of one anchor.
-type conductCounts struct{ timely, late, led, idle uint64 }
+type conductCounts struct{ timely, late, led, nullified uint64 }
 
 // contrary is a ballot on a motion.
 type contrary struct {
@@ -42,18 +42,18 @@ type contrary struct {
 	choice        votes.Choice
 }
 
-// attention is how long ballots are waited for, and what counts as idle.
+// attention is how long ballots are waited for, and which views count as nullified.
 type attention struct {
-	recent, timely aweigh.Height // blocks: of the epoch, and in time
-	skipped        aweigh.View   // counted between two blocks
-	rest           uint64        // idle views after which one rests
+	recent, timely  aweigh.Height // blocks: of the epoch, and in time
+	skipped         aweigh.View   // counted between two blocks
+	nonLeadingAfter uint64        // nullified views after which an anchor does not lead
 }
 
 // attentionOf follows docs/trust.md, with the bounds that the scenario sets.
 func attentionOf(b *scope.Bounds) attention {
 	return attention{
 		recent: aweigh.Height(cmp.Or(b.RecentBlocks, 32)), timely: aweigh.Height(cmp.Or(b.TimelyBlocks, 4)),
-		skipped: cmp.Or(b.MostSkipped, 256), rest: uint64(cmp.Or(b.RestAfter, 4)),
+		skipped: cmp.Or(b.MostSkipped, 256), nonLeadingAfter: uint64(cmp.Or(b.NonLeadingAfter, 4)),
 	}
 }
 
@@ -131,7 +131,7 @@ func (x *watch) conductedIn(n *Node, b *scope.Block, e *scope.Epoch) {
 	delete(c.seen, h.Height-c.recent)
 	c.of(h.Proposer).led++
 	for v := max(c.view+1, h.View-min(h.View, c.skipped)+1); v < h.View; v++ {
-		c.of(leads(e.Leaders(), e.Seed(), v)).idle++
+		c.of(leads(e.Leaders(), e.Seed(), v)).nullified++
 	}
 	c.view = h.View
 }
@@ -219,9 +219,9 @@ func (x *watch) judged(n *Node, was, e *scope.Epoch, before, after trust.Ledger)
 		}
 		x.w.holds(Standings, n, why == "", "epoch %d, node %d: %s", e.Number, x.w.anchors[s.Anchor], why)
 	}
-	rests := c.rests(was, e)
+	nonLeading := c.nonLeading(was, e)
 	for i := range e.Roster.Anchors {
-		x.w.holds(Standings, n, rests[i] == (len(e.Rests) > i && e.Rests[i]), "epoch %d: whether anchor %d leads, of %v, is %v", e.Number, i, rests, e.Rests)
+		x.w.holds(Standings, n, nonLeading[i] == (len(e.NonLeading) > i && e.NonLeading[i]), "epoch %d: whether anchor %d leads, of %v, is %v", e.Number, i, nonLeading, e.NonLeading)
 	}
 	c.begin()
 }
@@ -259,28 +259,28 @@ func (c *conduct) score(was *scope.Epoch, before trust.Ledger, old trust.Standin
 	loss := score*part/(uint64(p.Decay)*whole) + score*(counted-timely-late)/(uint64(p.Absence)*span)
 	loss = min(loss, score-min(score, uint64(p.Rest)))
 	idle := uint64(0)
-	if views := d.led + d.idle; views > 0 {
+	if views := d.led + d.nullified; views > 0 {
 		gain += uint64(p.Lead) * d.led / views * part / whole
-		idle = uint64(p.Idle) * d.idle / views * part / whole
+		idle = uint64(p.Idle) * d.nullified / views * part / whole
 	}
 	score += gain - loss
 	return trust.Score(min(score-min(score, idle), uint64(trust.MaxScore)))
 }
 
-// rests reports which anchors of the new roster lead no views.
-func (c *conduct) rests(was, e *scope.Epoch) []bool {
-	rests := make([]bool, len(e.Roster.Anchors))
+// nonLeading reports which anchors of the new roster lead no views.
+func (c *conduct) nonLeading(was, e *scope.Epoch) []bool {
+	nonLeading := make([]bool, len(e.Roster.Anchors))
 	total, away := e.Roster.Weights.Total(), uint64(0)
 	for i := range e.Roster.Anchors {
 		id := e.Roster.Anchors[i].Key.ID()
 		d, weight := c.of(id), e.Roster.Weights.Of(id)
-		if _, sat := was.Roster.Seat(id); !sat || weight == 0 || d.led > 0 || d.idle < c.rest {
+		if _, sat := was.Roster.Seat(id); !sat || weight == 0 || d.led > 0 || d.nullified < c.nonLeadingAfter {
 			continue
 		}
 		if away += weight; 2*away >= total {
 			break
 		}
-		rests[i] = true
+		nonLeading[i] = true
 	}
-	return rests
+	return nonLeading
 }

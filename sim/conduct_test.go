@@ -30,8 +30,8 @@ func TestWrongStandingsAreSeen(t *testing.T) {
 		deceive   func(*World)
 	}{
 		"ballots in time": {Standings, func(w *World) { first(w).timely = 1 }},
-		"views led":       {Standings, func(w *World) { first(w).idle += 1000 }},
-		"who rests":       {Standings, func(w *World) { *first(w) = conductCounts{timely: first(w).timely, idle: 4} }},
+		"views led":       {Standings, func(w *World) { first(w).nullified += 1000 }},
+		"who leads":       {Standings, func(w *World) { *first(w) = conductCounts{timely: first(w).timely, nullified: 4} }},
 		"blocks":          {Ending, func(w *World) { w.watch.conduct.blocks += 12 }},
 		"proofs of fault": {Ending, func(w *World) { w.watch.conduct.proven(w.epochs[0].Roster.Anchors[0].Key.ID()) }},
 	} {

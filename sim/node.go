@@ -236,7 +236,7 @@ func (n *Node) finish(fx machine.Effects) {
 			n.machine.Ahead()
 		}
 		if w.events%7 == 0 { // nor this
-			n.machine.Rest()
+			n.machine.FreeMemory()
 		}
 		n.sleep(fx.Wake)
 		n.wakeEarly()

@@ -175,7 +175,7 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch, height aweigh.Height) (*scope.Bl
 	terms := scope.Terms{Policy: e.Policy}
 	for _, a := range e.Roster.Anchors {
 		if l.friend(l.w.Nodes[l.w.anchors[a.Key.ID()]]) {
-			terms.Anchors, terms.Weights, terms.Rests = append(terms.Anchors, a), append(terms.Weights, 1), append(terms.Rests, false)
+			terms.Anchors, terms.Weights, terms.NonLeading = append(terms.Anchors, a), append(terms.Weights, 1), append(terms.NonLeading, false)
 		}
 	}
 	history := machine.History{Reader: l.n.Disk, Scope: l.w.id}

@@ -80,7 +80,8 @@ func (w *World) settle(pass pass) error {
 }
 
 // healing ends all faults, and waits for the effects: first earlier requests are answered, then writes at many nodes
-// are done and all nodes have them; then, if no anchor lies, there is rest, and later requests are answered.
+// are done and all nodes have them; then, if no anchor lies, the network becomes quiet, and later requests are
+// answered.
 func (w *World) healing(pass pass) (h Healing, err error) {
 	h.Asked = true
 	w.heal()
@@ -104,25 +105,25 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 	if len(w.Scenario.Cast) > 0 || w.Scenario.LyingDisk() { // liars may wake any node at any time
 		return h, nil
 	}
-	if err = w.rest(pass); err != nil {
+	if err = w.waitForQuiet(pass); err != nil {
 		return h, err
 	}
 	w.askLast()
 	return h, w.settle(pass)
 }
 
-// restWithin is how long a network may go on talking although nothing is asked of it. It rests when its nodes send no
-// more than one frame each in a second.
-const restWithin = 30 * time.Second
+// quietWithin is how long a network may go on talking although nothing is asked of it. It is quiet when its nodes send
+// no more than one frame each in a second.
+const quietWithin = 30 * time.Second
 
-// rest waits until a healed world rests (P18). With other bounds, nodes may ask each other more often.
-func (w *World) rest(pass pass) (err error) {
+// waitForQuiet waits until a healed world is quiet (P18). With other bounds, nodes may ask each other more often.
+func (w *World) waitForQuiet(pass pass) (err error) {
 	if w.Scenario.Bounds.Node != (machine.Bounds{}) {
 		return nil
 	}
 	var sent uint64
 	quiet := func() bool { return sent <= uint64(len(w.Nodes)*len(w.scopes)) }
-	for began, first := w.Now(), true; first || !quiet() && w.Now() < began+restWithin && !w.watch.over(); first = false {
+	for began, first := w.Now(), true; first || !quiet() && w.Now() < began+quietWithin && !w.watch.over(); first = false {
 		before := w.wires.messages
 		if err = pass(time.Second, func() bool { return false }); err != nil {
 			return err
@@ -130,7 +131,7 @@ func (w *World) rest(pass pass) (err error) {
 		sent = w.wires.messages - before
 	}
 	if !w.watch.over() {
-		w.holds(Settled, nil, quiet(), "nothing has been asked for %v, and %d frames were sent in the last second", restWithin, sent)
+		w.holds(Settled, nil, quiet(), "nothing has been asked for %v, and %d frames were sent in the last second", quietWithin, sent)
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ func TestRequestsWithoutReplyAreSeen(t *testing.T) {
 	}
 }
 
-// TestNetworksThatDoNotRestAreSeen: a node asks for one block again and again.
-func TestNetworksThatDoNotRestAreSeen(t *testing.T) {
+// TestNetworksThatAreNeverQuietAreSeen: a node asks for one block again and again.
+func TestNetworksThatAreNeverQuietAreSeen(t *testing.T) {
 	for _, every := range []time.Duration{time.Hour, 10 * time.Millisecond} {
 		w := healedWorld(t)
 		var again func()
@@ -47,7 +47,7 @@ func TestNetworksThatDoNotRestAreSeen(t *testing.T) {
 			w.at(every, again)
 		}
 		w.at(every, again)
-		err := w.rest(func(within time.Duration, done func() bool) error {
+		err := w.waitForQuiet(func(within time.Duration, done func() bool) error {
 			w.Run(within, done)
 			return nil
 		})

@@ -23,8 +23,8 @@ func attended(p Params, s Standing, r Attendance) (Standing, string) {
 //	gain    = Gain × (2×Timely + Late) / (2 × span)
 //	decay   = score × min(Blocks, Whole) / (Decay × Whole)
 //	absence = score × (Blocks − Timely − Late) / (Absence × span)
-//	led     = Lead × Led / (Led + Idle) × min(Blocks, Whole) / Whole
-//	idle    = Idle × Idle / (Led + Idle) × min(Blocks, Whole) / Whole
+//	led     = Lead × Led / (Led + Nullified) × min(Blocks, Whole) / Whole
+//	idle    = Idle × Nullified / (Led + Nullified) × min(Blocks, Whole) / Whole
 //
 // Decay, and then absence, take no more than the score's part above Rest. The
 // sum ends at 0 and at MaxScore.
@@ -40,10 +40,10 @@ func attend(p Params, before Score, r Attendance) (Score, string) {
 	decay := min(fullDecay, room)
 	absence := min(fullAbsence, room-decay)
 	var led, idle uint64
-	views := uint64(r.Led) + uint64(r.Idle)
+	views := uint64(r.Led) + uint64(r.Nullified)
 	if views > 0 {
 		led = uint64(p.Lead) * uint64(r.Led) / views * part / whole
-		idle = uint64(p.Idle) * uint64(r.Idle) / views * part / whole
+		idle = uint64(p.Idle) * uint64(r.Nullified) / views * part / whole
 	}
 	sum := score + gain + led - decay - absence
 	after := min(sum-min(sum, idle), uint64(MaxScore))
@@ -55,7 +55,7 @@ func attend(p Params, before Score, r Attendance) (Score, string) {
 	}
 	if views > 0 {
 		fmt.Fprintf(&b, ", +%d led %d of %d", led, r.Led, views)
-		if r.Idle > 0 {
+		if r.Nullified > 0 {
 			fmt.Fprintf(&b, ", -%d idle", idle)
 		}
 	}

@@ -31,7 +31,7 @@ func TestAttendanceMovesScores(t *testing.T) {
 			"attended: 64000 of 64000 in time, 0 late: +31250 gain, -7812 decay, -0 absence"},
 		{"an epoch without blocks", 500_000, Attendance{}, 500_000,
 			"attended: 0 of 0 in time, 0 late: +0 gain, -0 decay, -0 absence"},
-		{"views that gave nothing", 500_000, Attendance{Blocks: 64, Timely: 64, Led: 1, Idle: 3}, 517_938,
+		{"views that gave nothing", 500_000, Attendance{Blocks: 64, Timely: 64, Led: 1, Nullified: 3}, 517_938,
 			"attended: 64 of 64 in time, 0 late: +31250 gain, -7812 decay, -0 absence, +500 led 1 of 4, -6000 idle"},
 		{"up to the top", 999_999, Attendance{Blocks: 64, Timely: 64}, 1_000_000,
 			"attended: 64 of 64 in time, 0 late: +31250 gain, -15624 decay, -0 absence, up to 1000000"},
@@ -39,9 +39,9 @@ func TestAttendanceMovesScores(t *testing.T) {
 			"attended: 0 of 64 in time, 0 late: +0 gain, -796 decay, -204 absence (to rest at 50000)"},
 		{"absence below rest", 20_000, Attendance{Blocks: 64}, 20_000,
 			"attended: 0 of 64 in time, 0 late: +0 gain, -0 decay, -0 absence (to rest at 20000)"},
-		{"leading nothing goes below rest", 50_000, Attendance{Blocks: 64, Idle: 1}, 42_000,
+		{"leading nothing goes below rest", 50_000, Attendance{Blocks: 64, Nullified: 1}, 42_000,
 			"attended: 0 of 64 in time, 0 late: +0 gain, -0 decay, -0 absence (to rest at 50000), +0 led 0 of 1, -8000 idle"},
-		{"and down to 0", 3_000, Attendance{Blocks: 64, Idle: 1}, 0,
+		{"and down to 0", 3_000, Attendance{Blocks: 64, Nullified: 1}, 0,
 			"attended: 0 of 64 in time, 0 late: +0 gain, -0 decay, -0 absence (to rest at 3000), +0 led 0 of 1, -8000 idle, down to 0"},
 		{"more ballots than blocks", 500_000, Attendance{Blocks: 64, Timely: 60, Late: 5}, 500_000,
 			"ignored: attended, but 65 ballots for 64 blocks"},
@@ -76,7 +76,7 @@ func someParams(t *rapid.T) Params {
 
 func someRecord(t *rapid.T) Attendance {
 	n := rapid.OneOf(rapid.Uint32Range(0, 200), rapid.Uint32())
-	r := Attendance{Blocks: n.Draw(t, "blocks"), Led: n.Draw(t, "led"), Idle: n.Draw(t, "idle")}
+	r := Attendance{Blocks: n.Draw(t, "blocks"), Led: n.Draw(t, "led"), Nullified: n.Draw(t, "idle")}
 	r.Timely = rapid.Uint32Range(0, r.Blocks).Draw(t, "timely")
 	r.Late = rapid.Uint32Range(0, r.Blocks-r.Timely).Draw(t, "late")
 	return r
@@ -130,7 +130,7 @@ func TestReasonCanBeRedone(t *testing.T) {
 func TestTakingPartInEverythingNeverCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, r, s := someParams(t), someRecord(t), someScore(t)
-		r.Timely, r.Late, r.Idle = r.Blocks, 0, 0
+		r.Timely, r.Late, r.Nullified = r.Blocks, 0, 0
 		if after, reason := attend(p, s, r); after < s {
 			t.Fatalf("%d -> %d: %s", s, after, reason)
 		}
@@ -156,15 +156,15 @@ func TestMoreIsNeverWorse(t *testing.T) {
 				better.Timely++
 			}
 		case 2:
-			if r.Idle > 0 {
-				better.Idle--
+			if r.Nullified > 0 {
+				better.Nullified--
 				better.Led = min(better.Led, 1<<31) + 1
 				r.Led = better.Led - 1
 				was, _ = attend(p, s, r)
 			}
 		case 3:
-			if r.Idle > 0 {
-				better.Idle--
+			if r.Nullified > 0 {
+				better.Nullified--
 			}
 		case 4:
 			s = min(s+Score(rapid.Uint32Range(0, 1_000).Draw(t, "more")), MaxScore)

@@ -91,7 +91,7 @@ func TestOnOffLosesGround(t *testing.T) {
 		at := rapid.SliceOfN(rapid.Uint32Range(0, 64), 1, 100).Draw(t, "ballots")
 		records := make([]trust.Attendance, len(at))
 		for i, n := range at {
-			records[i] = trust.Attendance{Blocks: 64, Timely: n, Led: min(n, 8), Idle: (64 - n) / 8}
+			records[i] = trust.Attendance{Blocks: 64, Timely: n, Led: min(n, 8), Nullified: (64 - n) / 8}
 		}
 		steady, other := course(p, start, repeat(len(at), full)...), course(p, start, records...)
 		for i := range at {

@@ -94,12 +94,12 @@ func (e Evidence) Hash() aweigh.Hash {
 // which ballots were still taken up. Ballots for the other Blocks − Timely −
 // Late blocks are missing. It also counts what contested motions show of the anchor's judgement.
 type Attendance struct {
-	_      struct{} `cbor:",toarray"`
-	Blocks uint32   // counted final blocks of the epoch
-	Timely uint32   // those with the anchor's finalize ballot on the chain in time
-	Late   uint32   // those with it, but late: they earn half
-	Led    uint32   // views that the anchor led and that became final
-	Idle   uint32   // views that it led and that were nullified
+	_         struct{} `cbor:",toarray"`
+	Blocks    uint32   // counted final blocks of the epoch
+	Timely    uint32   // those with the anchor's finalize ballot on the chain in time
+	Late      uint32   // those with it, but late: they earn half
+	Led       uint32   // views that the anchor led and that became final
+	Nullified uint32   // views that it led and that were nullified
 
 	// Of the contested motions that ended in the epoch and on which it had a vote:
 	With    uint32 // those with a ballot for the outcome, before that was clear

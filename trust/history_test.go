@@ -46,7 +46,7 @@ func (h *history) live(t testing.TB) (events []trust.Evidence, before trust.Ledg
 		late := uint32(h.r.IntN(int(blocks-timely) + 1))
 		events = append(events, trust.Evidence{
 			Anchor: s.Anchor, Kind: trust.Attended, Epoch: h.epoch,
-			Record: trust.Attendance{Blocks: blocks, Timely: timely, Late: late, Led: uint32(h.r.IntN(9)), Idle: uint32(h.r.IntN(3)),
+			Record: trust.Attendance{Blocks: blocks, Timely: timely, Late: late, Led: uint32(h.r.IntN(9)), Nullified: uint32(h.r.IntN(3)),
 				With: uint32(h.o.IntN(4)), Against: uint32(h.o.IntN(3)), Silent: uint32(h.o.IntN(2))},
 		})
 	}

@@ -93,7 +93,7 @@ func TestJudgementWeighsLessThanAttendance(t *testing.T) {
 		s := Standing{Score: without.Score, Blame: someScore(t)}
 		for range 3 {
 			was := s.Score
-			alone, _ := attended(p, Standing{Score: was}, Attendance{Blocks: r.Blocks, Timely: r.Timely, Late: r.Late, Led: r.Led, Idle: r.Idle})
+			alone, _ := attended(p, Standing{Score: was}, Attendance{Blocks: r.Blocks, Timely: r.Timely, Late: r.Late, Led: r.Led, Nullified: r.Nullified})
 			if s, _ = attended(p, s, r); s.Score != alone.Score {
 				t.Fatalf("score %d, and %d without ballots", s.Score, alone.Score)
 			}

@@ -250,7 +250,7 @@ func anEvidence(t *rapid.T) trust.Evidence {
 		Height: aweigh.Height(rapid.Uint64Range(0, 99).Draw(t, "height")),
 		Record: trust.Attendance{
 			Blocks: rapid.Uint32Range(0, 100).Draw(t, "blocks"), Timely: rapid.Uint32Range(0, 60).Draw(t, "timely"),
-			Late: rapid.Uint32Range(0, 20).Draw(t, "late"), Led: rapid.Uint32Range(0, 9).Draw(t, "led"), Idle: rapid.Uint32Range(0, 9).Draw(t, "idle"),
+			Late: rapid.Uint32Range(0, 20).Draw(t, "late"), Led: rapid.Uint32Range(0, 9).Draw(t, "led"), Nullified: rapid.Uint32Range(0, 9).Draw(t, "idle"),
 		},
 		Sponsor: rapid.SampledFrom([]aweigh.AnchorID{ann, bob, cyd, {}}).Draw(t, "sponsor"),
 	}

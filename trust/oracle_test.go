@@ -171,9 +171,9 @@ func exactAttend(p Params, before Score, r Attendance) *big.Rat {
 		quo(mul(s, part), rat(uint64(p.Decay))),
 		quo(mul(s, of(r.Blocks-r.Timely-r.Late, span)), rat(uint64(p.Absence))))
 	sum = sub(sum, lower(loss, higher(sub(s, rat(uint64(p.Rest))), new(big.Rat))))
-	if views := uint64(r.Led) + uint64(r.Idle); views > 0 {
+	if views := uint64(r.Led) + uint64(r.Nullified); views > 0 {
 		sum = add(sum, mul(part, mul(rat(uint64(p.Lead)), of(r.Led, views))))
-		sum = sub(sum, mul(part, mul(rat(uint64(p.Idle)), of(r.Idle, views))))
+		sum = sub(sum, mul(part, mul(rat(uint64(p.Idle)), of(r.Nullified, views))))
 	}
 	return lower(higher(sum, new(big.Rat)), rat(uint64(MaxScore)))
 }

@@ -65,8 +65,8 @@ func workedExample(out io.Writer) {
 		}
 		evidence := []trust.Evidence{
 			record("ann", trust.Attendance{Blocks: 64, Timely: 64, Led: 25}),
-			record("bob", trust.Attendance{Blocks: 64, Timely: 60, Late: 2, Led: 11, Idle: 1}),
-			record("cyd", trust.Attendance{Blocks: 64, Idle: 13}),
+			record("bob", trust.Attendance{Blocks: 64, Timely: 60, Late: 2, Led: 11, Nullified: 1}),
+			record("cyd", trust.Attendance{Blocks: 64, Nullified: 13}),
 			record("dee", trust.Attendance{Blocks: 64, Timely: 64, Led: 14}),
 			record("eve", trust.Attendance{Blocks: 64, Timely: 64}),
 		}

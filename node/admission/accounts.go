@@ -76,10 +76,10 @@ func NewAccounts(m Members, s *NonMembers) *Accounts {
 	return &Accounts{members: m, nonMembers: s}
 }
 
-// Rest frees the memory of accounts that are equal to new ones.
-func (a *Accounts) Rest() {
-	a.catchUps.rest()
-	a.pledges.rest()
+// FreeMemory frees the memory of accounts that are equal to new ones.
+func (a *Accounts) FreeMemory() {
+	a.catchUps.freeMemory()
+	a.pledges.freeMemory()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for p, x := range a.peers {

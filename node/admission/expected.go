@@ -25,8 +25,8 @@ func (e *expected) add(p machine.Peer) {
 	e.peers[p] = min(e.peers[p]+1, maxExpected)
 }
 
-// rest frees the memory of peers of which nothing is expected.
-func (e *expected) rest() {
+// freeMemory frees the memory of peers of which nothing is expected.
+func (e *expected) freeMemory() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.peers) == 0 {

@@ -176,8 +176,8 @@ func (l *lane) take(batch []machine.Event, most int) []machine.Event {
 	return batch
 }
 
-// Rest frees the memory of empty queues.
-func (in *Intake) Rest() {
+// FreeMemory frees the memory of empty queues.
+func (in *Intake) FreeMemory() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for i := range in.lanes {

@@ -51,5 +51,5 @@ func (s *ScopeRepeats) May() bool {
 	return false
 }
 
-// Rest frees memory, after a time without repetitions in which the scope's own limit was filled again.
-func (s *ScopeRepeats) Rest() { s.own = nil }
+// FreeMemory frees memory, after a time without repetitions in which the scope's own limit was filled again.
+func (s *ScopeRepeats) FreeMemory() { s.own = nil }

@@ -93,7 +93,7 @@ func audit(a *auditor, g scope.Genesis) (rep *Report, err error) {
 	if err := a.scope(g); err != nil {
 		return nil, err
 	}
-	if err := a.rest(); err != nil {
+	if err := a.checkOthers(); err != nil {
 		return nil, err
 	}
 	return &a.report, nil

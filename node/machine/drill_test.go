@@ -26,7 +26,7 @@ type drill struct {
 	out   [][]Packet
 	reply [][]Reply
 	did   [][]Effects
-	rests bool // after every step
+	frees bool // after every step
 	now   aweigh.Instant
 	life  uint64
 	off   map[int]time.Duration
@@ -85,8 +85,8 @@ func (n *drill) step(i int, ev ...Event) {
 		n.t.Fatal(err)
 	}
 	n.did[i] = append(n.did[i], fx)
-	if n.rests {
-		n.m[i].Rest()
+	if n.frees {
+		n.m[i].FreeMemory()
 	}
 	n.out[i] = append(n.out[i], fx.Send...)
 	n.reply[i] = append(n.reply[i], fx.Reply...)

@@ -12,13 +12,13 @@ import (
 // dueBallots are the ballots that the chain has yet to record, on motions that are on record. Those for which there is
 // room are ready for the next block. The others wait in the box, or with the late ballots.
 type dueBallots struct {
-	lacks    func(votes.MotionBallot) bool // reports whether the chain has not recorded a ballot
-	room     int                           // how many may be ready
-	ready    map[aweigh.Hash]*readyBallot
-	idle     int                            // how many of ready no open proposal holds
-	rest     map[votes.MotionID]aweigh.Hash // open motions: from which voter on the box may have what ready lacks
-	late     reconcile.Tree                 // ballots on closed motions, see late.go
-	lateRest bool                           // ready may lack some late ballots
+	lacks       func(votes.MotionBallot) bool // reports whether the chain has not recorded a ballot
+	room        int                           // how many may be ready
+	ready       map[aweigh.Hash]*readyBallot
+	unproposed  int                            // how many of ready no open proposal holds
+	backlog     map[votes.MotionID]aweigh.Hash // open motions: from which voter on the box may have what ready lacks
+	late        reconcile.Tree                 // ballots on closed motions, see late.go
+	lateBacklog bool                           // ready may lack some late ballots
 }
 
 // readyBallot is a ballot for the next block.
@@ -33,8 +33,8 @@ const maxDue = 20_000
 // newDueBallots returns an empty set. Late ballots may be on disk already.
 func newDueBallots(room int, lacks func(votes.MotionBallot) bool) dueBallots {
 	return dueBallots{
-		lacks: lacks, room: room, lateRest: true,
-		ready: make(map[aweigh.Hash]*readyBallot), rest: make(map[votes.MotionID]aweigh.Hash),
+		lacks: lacks, room: room, lateBacklog: true,
+		ready: make(map[aweigh.Hash]*readyBallot), backlog: make(map[votes.MotionID]aweigh.Hash),
 	}
 }
 
@@ -65,17 +65,17 @@ func (d *dueBallots) hold(b votes.MotionBallot) bool {
 		return false
 	}
 	d.ready[id] = &readyBallot{MotionBallot: b}
-	d.idle++
+	d.unproposed++
 	return true
 }
 
-// holdBoxed holds a ballot of the box ready. If there is no room it returns false, and the motion is left with a rest.
+// holdBoxed holds a ballot of the box ready. If there is no room it returns false, and the motion gets a backlog.
 func (d *dueBallots) holdBoxed(b votes.MotionBallot) bool {
 	if d.hold(b) {
 		return true
 	}
-	if from, ok := d.rest[b.Motion]; !ok || bytes.Compare(b.Voter[:], from[:]) < 0 {
-		d.rest[b.Motion] = b.Voter
+	if from, ok := d.backlog[b.Motion]; !ok || bytes.Compare(b.Voter[:], from[:]) < 0 {
+		d.backlog[b.Motion] = b.Voter
 	}
 	return false
 }
@@ -84,7 +84,7 @@ func (d *dueBallots) holdBoxed(b votes.MotionBallot) bool {
 func (d *dueBallots) holdLate(b votes.MotionBallot) {
 	d.late.Add(b.ID())
 	if !d.hold(b) {
-		d.lateRest = true
+		d.lateBacklog = true
 	}
 }
 
@@ -92,14 +92,14 @@ func (d *dueBallots) full() bool { return len(d.ready) >= d.room }
 
 // lacksSome reports whether ballots wait for room, and half of it is free.
 func (d *dueBallots) lacksSome() bool {
-	return (len(d.rest) > 0 || d.lateRest) && len(d.ready) < d.room/2
+	return (len(d.backlog) > 0 || d.lateBacklog) && len(d.ready) < d.room/2
 }
 
-// takeRest ends the rest of a motion. It returns the voter from which on the box may have more; ok is false if the
-// motion has no rest.
-func (d *dueBallots) takeRest(motion votes.MotionID) (from aweigh.Hash, ok bool) {
-	from, ok = d.rest[motion]
-	delete(d.rest, motion)
+// takeBacklog ends the backlog of a motion. It returns the voter from which on the box may have more; ok is false if
+// the motion has no backlog.
+func (d *dueBallots) takeBacklog(motion votes.MotionID) (from aweigh.Hash, ok bool) {
+	from, ok = d.backlog[motion]
+	delete(d.backlog, motion)
 	return from, ok
 }
 
@@ -108,7 +108,7 @@ func (d *dueBallots) propose(ids []aweigh.Hash, view aweigh.View) {
 	for _, id := range ids {
 		if b := d.ready[id]; b != nil {
 			if b.view == 0 {
-				d.idle--
+				d.unproposed--
 			}
 			b.view = view
 		}
@@ -120,7 +120,7 @@ func (d *dueBallots) release(from, to aweigh.View) {
 	for _, b := range d.ready { // order-free: each for itself
 		if b.view != 0 && from <= b.view && b.view <= to {
 			b.view = 0
-			d.idle++
+			d.unproposed++
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (d *dueBallots) settle(id aweigh.Hash) (late bool) {
 	late = d.late.Remove(id)
 	if b := d.ready[id]; b != nil {
 		if delete(d.ready, id); b.view == 0 {
-			d.idle--
+			d.unproposed--
 		}
 	}
 	return late

@@ -70,7 +70,7 @@ func (m *Machine) forgotten(motion votes.MotionID) {
 // those that have been recorded since, or whose motion is forgotten.
 func (m *Machine) recall() (ops []kv.Op, bad error) {
 	due := &m.polls.due
-	due.lateRest = false
+	due.lateBacklog = false
 	prefix := Record(m.id, 'l')
 	err := m.recent.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
 		var c votes.CheckedMotionBallot

@@ -357,7 +357,7 @@ func (m *Machine) busy() bool {
 	must.OK(err, "reading the tally")
 	lease := m.chain.state.LeaseDue()
 	founded := m.chain.state.Height() == 0 && m.chain.state.Head().Prefix != "" // its first block shows that it decides
-	return founded || due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.due.idle > 0 || m.chain.state.DeadlinePassed(m.now) || m.order.waits(m.now)
+	return founded || due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.due.unproposed > 0 || m.chain.state.DeadlinePassed(m.now) || m.order.waits(m.now)
 }
 
 // resume continues the work that waited for content.

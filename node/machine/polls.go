@@ -28,7 +28,7 @@ func (m *Machine) openBox() error {
 	p.box = b
 	err = m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
 		if open {
-			p.due.rest[id] = aweigh.Hash{}
+			p.due.backlog[id] = aweigh.Hash{}
 		} else { // it may have closed elsewhere, as in a snapshot
 			m.keepAsLate(id)
 		}
@@ -109,7 +109,7 @@ func (m *Machine) opened(id votes.MotionID) {
 
 // dropFromBox takes the ballots on a motion out of the box: they can no longer count.
 func (m *Machine) dropFromBox(id votes.MotionID) {
-	m.polls.due.takeRest(id)
+	m.polls.due.takeBacklog(id)
 	ops, err := m.polls.box.Closed(m.recent, id)
 	must.OK(err, "reading the ballot box")
 	m.write(ops...)
@@ -121,13 +121,13 @@ func (m *Machine) refill() error {
 	due := &m.polls.due
 	err := m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
 		if open {
-			if from, ok := due.takeRest(id); ok {
+			if from, ok := due.takeBacklog(id); ok {
 				m.ready(id, from)
 			}
 		}
 		return open && !due.full()
 	})
-	if err != nil || !due.lateRest {
+	if err != nil || !due.lateBacklog {
 		return err
 	}
 	ops, err := m.recall()

@@ -108,8 +108,8 @@ func wireEvents(s *scope.State, x *Watch, places []scope.Place, prev bool, most 
 	const fixed = 128 // of a version, besides its key and value
 	for len(places) > 0 {
 		p := places[0]
-		if places = places[1:]; p.Rest { // it is the last one
-			if places, err = s.Rest(p, x.Key, x.End); err != nil {
+		if places = places[1:]; p.Remainder { // it is the last one
+			if places, err = s.Remainder(p, x.Key, x.End); err != nil {
 				return nil, 0, err
 			}
 			continue

@@ -182,7 +182,7 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	m.delegate()
 	m.entries()
 	m.view.Lineage = told.First + int64(len(told.Log))
-	m.view.rested()
+	m.view.dropUnusedRates()
 	m.view.bytes, m.view.docket = m.stored.bytes, m.docket.sum()
 	m.blocks = append(m.blocks, m.view)
 	return outcomes, m.block.differ

@@ -277,8 +277,8 @@ func (m *Model) repay(c *event) {
 	}
 }
 
-// rested forgets the rates that are used no more.
-func (v *View) rested() {
+// dropUnusedRates forgets the rates that are used no more.
+func (v *View) dropUnusedRates() {
 	maps.DeleteFunc(v.full, func(_ string, full aweigh.Instant) bool { return full <= v.Time })
 }
 

@@ -44,8 +44,8 @@ func DiffTraces(a, b io.Reader, context int) (TraceDiff, error) {
 		}
 	}
 	var err error
-	if d.A, err = rest("first", as, more, context); err == nil {
-		d.B, err = rest("second", bs, moreB, context)
+	if d.A, err = following("first", as, more, context); err == nil {
+		d.B, err = following("second", bs, moreB, context)
 	}
 	return d, err
 }
@@ -64,9 +64,9 @@ func ended(which string, s *bufio.Scanner, more bool) error {
 	return nil
 }
 
-// rest is the line last read, if there is more, and those that follow: n of them,
+// following is the line last read, if there is more, and those that follow: n of them,
 // and at least that one.
-func rest(which string, s *bufio.Scanner, more bool, n int) (list []string, err error) {
+func following(which string, s *bufio.Scanner, more bool, n int) (list []string, err error) {
 	for ; more; more = s.Scan() {
 		if list = append(list, s.Text()); len(list) >= n {
 			return list, nil

@@ -9,9 +9,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestPruningRests: a machine that has dropped as many blocks as one step does, and has no more to drop, is not to be
+// TestPruningEnds: a machine that has dropped as many blocks as one step does, and has no more to drop, is not to be
 // stepped again for that.
-func TestPruningRests(t *testing.T) {
+func TestPruningEnds(t *testing.T) {
 	n := newLone(t, scope.OpenPolicy(quorum.Crash), true)
 	decide := func(nonce int, class scope.Class, content any) {
 		t.Helper()

@@ -11,11 +11,12 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// busied returns a drill of anchors that have each written a few times. If rests is set, they rest after every step.
-func busied(t *testing.T, name string, k int, mode quorum.Mode, rests bool) *drill {
+// busied returns a drill of anchors that have each written a few times. If frees is set, they free memory after
+// every step.
+func busied(t *testing.T, name string, k int, mode quorum.Mode, frees bool) *drill {
 	t.Helper()
 	n := newDrill(t, name, k, scope.OpenPolicy(mode))
-	n.rests = rests
+	n.frees = frees
 	var who []int
 	for i := range k {
 		who = append(who, i)
@@ -33,47 +34,47 @@ func busied(t *testing.T, name string, k int, mode quorum.Mode, rests bool) *dri
 	return n
 }
 
-// TestRestChangesNothing: anchors that rest after every step send, write and answer the same.
-func TestRestChangesNothing(t *testing.T) {
+// TestFreeingMemoryChangesNothing: anchors that free memory after every step send, write and answer the same.
+func TestFreeingMemoryChangesNothing(t *testing.T) {
 	for _, mode := range []quorum.Mode{quorum.BFT, quorum.Crash} {
-		awake, rested := busied(t, "rest", 4, mode, false), busied(t, "rest", 4, mode, true)
-		for i := range awake.m {
-			if !reflect.DeepEqual(awake.did[i], rested.did[i]) {
-				t.Errorf("%v: anchor %d does something else if it rests", mode, i)
+		kept, freed := busied(t, "rest", 4, mode, false), busied(t, "rest", 4, mode, true)
+		for i := range kept.m {
+			if !reflect.DeepEqual(kept.did[i], freed.did[i]) {
+				t.Errorf("%v: anchor %d does something else if it frees memory", mode, i)
 			}
-			a, b := awake.m[i].Status(), rested.m[i].Status()
+			a, b := kept.m[i].Status(), freed.m[i].Status()
 			if !reflect.DeepEqual(a, b) {
-				t.Errorf("%v: anchor %d stands at %+v if it rests, and else at %+v", mode, i, b, a)
+				t.Errorf("%v: anchor %d stands at %+v if it frees memory, and else at %+v", mode, i, b, a)
 			}
-			if a.Head.Height < 3 || !rested.m[i].chain.state.IsLean() {
-				t.Fatalf("%v: anchor %d is at height %d; does it rest? %v", mode, i, a.Head.Height, rested.m[i].chain.state.IsLean())
+			if a.Head.Height < 3 || !freed.m[i].chain.state.IsLean() {
+				t.Fatalf("%v: anchor %d is at height %d; is its state lean? %v", mode, i, a.Head.Height, freed.m[i].chain.state.IsLean())
 			}
 		}
 	}
 }
 
-// TestRestingMachinesAreSmall bounds what a machine holds that has nothing to do, with all
+// TestIdleMachinesAreSmall bounds what a machine holds that has nothing to do, with all
 // that follows from its genesis. TestManyIdleScopes measures what is around it, too.
-func TestRestingMachinesAreSmall(t *testing.T) {
+func TestIdleMachinesAreSmall(t *testing.T) {
 	const most = 11 << 10
 	each := int64(0)
 	for range 3 { // other goroutines may take memory meanwhile: one time without is enough
-		if each = atRest(t); each <= most {
-			t.Logf("a machine at rest holds %d bytes", each)
+		if each = idleMemory(t); each <= most {
+			t.Logf("an idle machine holds %d bytes", each)
 			return
 		}
 	}
-	t.Errorf("a machine at rest holds %d bytes, more than %d", each, most)
+	t.Errorf("an idle machine holds %d bytes, more than %d", each, most)
 }
 
-// atRest is the memory of one machine at rest, in bytes.
-func atRest(t *testing.T) int64 {
+// idleMemory is the memory of one idle machine, in bytes.
+func idleMemory(t *testing.T) int64 {
 	const drills, anchors = 30, 3
 	var all []*drill
 	for i := range drills {
 		n := busied(t, fmt.Sprint("small", i), anchors, quorum.Crash, false)
 		for j, m := range n.m {
-			m.Rest()
+			m.FreeMemory()
 			n.out[j], n.reply[j], n.did[j] = nil, nil, nil
 		}
 		all = append(all, n)

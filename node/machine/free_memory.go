@@ -7,10 +7,10 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Rest frees memory that only the next block needs, and that this block's execution fills or reads again: there may be
-// thousands of scopes, most of them idle. It changes nothing but the use of memory. Call it after effects were
-// performed, when there has been nothing to do for a while. If something waits to be decided, Rest does nothing.
-func (m *Machine) Rest() {
+// FreeMemory frees memory that only the next block needs, and that this block's execution fills or reads again: there
+// may be thousands of scopes, most of them idle. It changes nothing but the use of memory. Call it after effects were
+// performed, when there has been nothing to do for a while. If something waits to be decided, it does nothing.
+func (m *Machine) FreeMemory() {
 	m.chain.settle()
 	if len(m.chain.candidates) > 0 || len(m.pool.entries) > 0 {
 		return
@@ -18,17 +18,17 @@ func (m *Machine) Rest() {
 	m.fx = Effects{}
 	m.recent.Reset()
 	if !m.chain.state.IsLean() {
-		m.chain.rest()
-		m.attends.rest(m.chain.state)
+		m.chain.freeMemory()
+		m.attends.freeMemory(m.chain.state)
 	}
-	m.pool.rest()
+	m.pool.freeMemory()
 	m.polls.known = nil // as the state says
 	m.lastOffer = nil
 	if m.proposed <= m.engine.Final() {
 		m.proposal = nil
 	}
-	m.helped.rest(m.now)
-	m.served.rest(m.now)
+	m.helped.freeMemory(m.now)
+	m.served.freeMemory(m.now)
 	if len(m.inputs) == 0 {
 		m.inputs = nil
 	}
@@ -38,8 +38,8 @@ func (m *Machine) Rest() {
 	m.met = nil
 }
 
-// rest forgets the ballots on blocks that a block on top of s can no longer record.
-func (l attends) rest(s *scope.State) {
+// freeMemory forgets the ballots on blocks that a block on top of s can no longer record.
+func (l attends) freeMemory(s *scope.State) {
 	open := make(map[aweigh.View]bool)
 	err := s.Open(func(_ aweigh.Height, subject quorum.Subject, _ func(aweigh.AnchorID) bool) { open[subject.View] = true })
 	must.OK(err, "reading the tally")
@@ -50,14 +50,14 @@ func (l attends) rest(s *scope.State) {
 	}
 }
 
-func (c *chain) rest() {
+func (c *chain) freeMemory() {
 	c.state = c.state.Lean()
-	c.store.Rest()
+	c.store.FreeMemory()
 	c.candidates, c.order = nil, nil
 }
 
-// rest frees the memory of an empty pool.
-func (p *pool) rest() {
+// freeMemory frees the memory of an empty pool.
+func (p *pool) freeMemory() {
 	p.entries, p.order, p.gone = nil, nil, 0
 	if len(p.mine) == 0 {
 		p.mine = nil
@@ -70,8 +70,8 @@ func (p *pool) rest() {
 	}
 }
 
-// rest forgets the peers that may be answered again.
-func (l *nextHelp) rest(now aweigh.Instant) {
+// freeMemory forgets the peers that may be answered again.
+func (l *nextHelp) freeMemory(now aweigh.Instant) {
 	for p, at := range *l { // order-free: a filter
 		if now >= at {
 			delete(*l, p)

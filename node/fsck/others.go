@@ -19,9 +19,9 @@ import (
 // it is when it is reached.
 const peerSpace = 'p'
 
-// rest checks all records that neither a chain nor a state has, and that there are no
+// checkOthers checks all records that neither a chain nor a state has, and that there are no
 // others.
-func (a *auditor) rest() error {
+func (a *auditor) checkOthers() error {
 	type space struct {
 		letter byte
 		idSize int
