@@ -84,9 +84,9 @@ func (e *Engine) Stands(v aweigh.View) bool {
 	return false
 }
 
-// Undecided returns the highest view with a block that is not final but may become so, as far as this engine knows; if
-// there is none, the last final view. Where one round decides, an anchor answers a linearizable read with it (P23).
-func (e *Engine) Undecided() aweigh.View {
+// Unfinalized returns the highest view with a block that is not final but may become so, as far as this engine knows;
+// if there is none, the last final view. Where one round decides, an anchor answers a linearizable read with it (P23).
+func (e *Engine) Unfinalized() aweigh.View {
 	if e.vouch == Notarize {
 		return e.tip
 	}

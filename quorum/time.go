@@ -39,7 +39,7 @@ func (e *Engine) time(now aweigh.Instant, out *Output) {
 
 // busy reports whether there is a reason for timers to run (P18).
 func (e *Engine) busy() bool {
-	return len(e.heard) > 0 && (e.work || e.Undecided() > e.final || !e.round(e.view).quiet())
+	return len(e.heard) > 0 && (e.work || e.Unfinalized() > e.final || !e.round(e.view).quiet())
 }
 
 // heardLately reports whether the leader of a view is within reach and has voted in recent views.
@@ -105,7 +105,7 @@ func (e *Engine) wastedOwn() int {
 
 // unsettled reports whether that time has come.
 func (e *Engine) unsettled(now aweigh.Instant) bool {
-	return e.Undecided() > e.final && now >= e.settled()
+	return e.Unfinalized() > e.final && now >= e.settled()
 }
 
 // doubled returns d·2ⁿ, at most limit.
@@ -122,11 +122,11 @@ func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
 // decide.
 func (e *Engine) Holdings() Offer {
 	o, w := Offer{View: e.view, Final: e.final}, &e.cfg.Weights
-	undecided, oldest := aweigh.View(0), e.view
-	for i := len(e.order) - 1; i >= 0 && undecided < e.cfg.Bounds.Ahead; i-- {
+	unended, oldest := aweigh.View(0), e.view
+	for i := len(e.order) - 1; i >= 0 && unended < e.cfg.Bounds.Ahead; i-- {
 		if v := e.order[i]; v <= e.view {
 			if oldest = v; !e.rounds[v].over() {
-				undecided++
+				unended++
 			}
 		}
 	}

@@ -159,7 +159,7 @@ func (n *drill) bundle(i int, key string) *scope.CheckedBundle {
 
 func (n *drill) say(i int) string {
 	e := n.m[i].engine
-	return fmt.Sprintf("%d: view %d final %d open %d height %d listening %v since %d goal %v", i, e.View(), e.Final(), e.Undecided(), n.m[i].chain.state.Height(), !n.m[i].listen.over, n.m[i].listen.since, n.m[i].chain.goal.Subject)
+	return fmt.Sprintf("%d: view %d final %d open %d height %d listening %v since %d goal %v", i, e.View(), e.Final(), e.Unfinalized(), n.m[i].chain.state.Height(), !n.m[i].listen.over, n.m[i].listen.since, n.m[i].chain.goal.Subject)
 }
 
 // leaders are those of the views 1 and 2, and the others.

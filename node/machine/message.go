@@ -83,7 +83,7 @@ type Answer struct {
 	Header      scope.Header
 	Certificate quorum.Certificate // zero if Header is the genesis'
 	Epoch       aweigh.Epoch       // of the anchor
-	Undecided   aweigh.View        // of that epoch, if one round decides: the highest view that may have a block, or 0
+	Unfinalized aweigh.View        // of that epoch, if one round decides: the highest view that may have a block, or 0
 	Now         aweigh.Instant     // by the anchor's clock; see Reply.Now
 }
 

@@ -15,7 +15,7 @@ type reads struct {
 	at      aweigh.Instant
 	answers quorum.Tally
 	target  aweigh.Height  // the highest height proven so far
-	end     aweigh.View    // the highest view reported as undecided so far
+	end     aweigh.View    // the highest view reported as unfinalized so far
 	now     aweigh.Instant // the latest clock of the anchors that answered so far
 	ready   []pendingRead  // rounds with enough answers, which wait until the state is new enough
 	held    int            // reads in waiting, asked and ready
@@ -59,8 +59,8 @@ func (m *Machine) pledge() (a Answer, ok bool) {
 	}
 	if m.keyring.Rules().Mode.OneRound() {
 		a = Answer{Header: m.chain.head, Certificate: m.finality, Epoch: m.term.Epoch.Number}
-		if v := m.engine.Undecided(); v > m.engine.Final() {
-			a.Undecided = v
+		if v := m.engine.Unfinalized(); v > m.engine.Final() {
+			a.Unfinalized = v
 		}
 		return a, true
 	}
@@ -192,7 +192,7 @@ func (r *reads) count(m *Machine, anchor aweigh.AnchorID, a Answer) {
 	}
 	r.target, r.now = max(r.target, a.Header.Height), max(r.now, a.Now)
 	if a.Epoch == m.term.Epoch.Number && m.keyring.Rules().Mode.OneRound() { // else only certificates count
-		r.end = max(r.end, a.Undecided)
+		r.end = max(r.end, a.Unfinalized)
 	}
 	if r.answers.Weight() >= m.needed() {
 		r.ready = append(r.ready, pendingRead{ids: r.asked, at: r.target, end: r.end, now: r.now, until: m.now.Add(retryIn)})

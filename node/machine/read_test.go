@@ -10,13 +10,13 @@ import (
 )
 
 // answer makes an anchor's answer to a read of another one.
-func (n *drill) answer(from, to int, undecided aweigh.View) {
+func (n *drill) answer(from, to int, unfinalized aweigh.View) {
 	m := n.m[from]
 	a, ok := m.pledge()
 	if !ok {
 		n.t.Fatal("no answer to a read")
 	}
-	a.Round, a.Undecided = n.m[to].reads.round, undecided
+	a.Round, a.Unfinalized = n.m[to].reads.round, unfinalized
 	n.step(to, Arrived{From: n.peers[from], Message: a})
 }
 
@@ -30,7 +30,7 @@ func (n *drill) served(i int) bool {
 }
 
 // TestALyingAnchorHoldsUpNoRead: in mode bft an answer's certificate says all; whatever
-// view a liar calls undecided, reads do not wait for it.
+// view a liar calls unfinalized, reads do not wait for it.
 func TestALyingAnchorHoldsUpNoRead(t *testing.T) {
 	n := newDrill(t, "read", 4, scope.OpenPolicy(quorum.BFT))
 	who := []int{0, 1, 2, 3}
@@ -53,12 +53,12 @@ func TestReadsAskAgain(t *testing.T) {
 	n.answer(b, reader, 1)
 	n.answer(c, reader, 1)
 	if n.served(reader) {
-		t.Fatal("a read did not wait for an undecided view")
+		t.Fatal("a read did not wait for an unfinalized view")
 	}
 	n.now = n.now.Add(time.Second)
 	n.step(reader)
 	n.all([]int{0, 1, 2, 3}, 2)
 	if !n.served(reader) {
-		t.Error("a read waits for ever, though no view is undecided any more")
+		t.Error("a read waits for ever, though no view is unfinalized any more")
 	}
 }
