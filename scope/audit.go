@@ -250,7 +250,7 @@ func (d *derived) take(ops []kv.Op) error {
 			if err := d.changed(op.Value); err != nil {
 				return err
 			}
-		case atLeaseKey, atLeaseEnd, atLapse:
+		case atLeaseKey, atLeaseEnd, atRedirectExpiry:
 			have, ok, err := d.r.Get(op.Key)
 			if err != nil {
 				return err
@@ -368,7 +368,7 @@ func (d *derived) finish() error {
 	if n, err := count(atObject, nothing); err != nil || n != d.objects {
 		return fmt.Errorf("%w: records of %d objects, where the lineage tells of %d (%v)", ErrInvalid, n, d.objects, err)
 	}
-	for _, kind := range []byte{atLeaseKey, atLeaseEnd, atLapse} {
+	for _, kind := range []byte{atLeaseKey, atLeaseEnd, atRedirectExpiry} {
 		if n, err := count(kind, nothing); err != nil || n != d.marks[kind] {
 			return fmt.Errorf("%w: %d records of kind %q, where %d follow from the others (%v)", ErrInvalid, n, kind, d.marks[kind], err)
 		}
@@ -392,7 +392,7 @@ func lastChange(run []byte) (at revision, err error) {
 
 // strange looks for records of unknown kinds.
 func (d *derived) strange() error {
-	known := map[byte]bool{atChange: true, atObject: true, atLapse: true, atLeaseKey: true, atLeaseEnd: true}
+	known := map[byte]bool{atChange: true, atObject: true, atRedirectExpiry: true, atLeaseKey: true, atLeaseEnd: true}
 	for _, part := range carried {
 		known[part[0]] = true
 	}

@@ -48,7 +48,7 @@ type Bounds struct {
 	MotionBytes        int64         `least:"4096"`
 	MotionBytesOne     int64         `least:"4096"`
 	StrangerMotionStay time.Duration `least:"1ms"`
-	LapsedAtOnce       int           `least:"1"`
+	ExpiredAtOnce      int           `yaml:"lapsedatonce" least:"1"`
 	ForgottenAtOnce    int           `least:"1"`
 	KeptFor            time.Duration `least:"1s"`
 	BallotBytes        int           `least:"5120"`
@@ -84,7 +84,7 @@ func DefaultBounds() Bounds {
 		HandKeys: handKeys, HandBytes: handBytes,
 		MotionsOpen: motionsOpen, MotionsOfOne: motionsOfOne, MotionsKept: motionsKept, MotionBytes: motionBytes,
 		MotionBytesOne: motionBytesOne, StrangerMotionStay: strangerMotionStay,
-		LapsedAtOnce: lapsedAtOnce, ForgottenAtOnce: forgottenAtOnce, KeptFor: keptFor,
+		ExpiredAtOnce: expiredAtOnce, ForgottenAtOnce: forgottenAtOnce, KeptFor: keptFor,
 		BallotBytes: MaxBallotBytes, BallotMotions: MaxBallotMotions,
 		Leases: maxLeases, LeaseKeys: maxLeaseKeys, LeaseBytes: maxLeaseBytes,
 		ExpireLeases: expireLeases, ExpireKeys: expireKeys, ExpireBytes: expireBytes, LeaseHalt: leaseHalt,

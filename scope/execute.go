@@ -49,7 +49,7 @@ type Outcome struct {
 // then be invalid, if more weight lies than the fault budget.
 //
 // A block first does what its time has made due: it forgets the receipts of
-// mutations that are void by now, compacted content and lapsed redirects, each
+// mutations that are void by now, compacted content and redirects that are over, each
 // bounded in proportion to the block, and ends the leases that are over. Then its
 // proofs of fault reach the trust ledger and its ballots on blocks the tally,
 // motions whose deadline has come are closed, its mutations are executed in order,
@@ -79,7 +79,7 @@ func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	if err := x.collect(due); err != nil {
 		return nil, err
 	}
-	if err := x.dropLapsed(due); err != nil {
+	if err := x.dropExpiredRedirects(due); err != nil {
 		return nil, err
 	}
 	if err := x.expireLeases(); err != nil {
@@ -89,7 +89,7 @@ func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 		return nil, err
 	}
 	x.attend()
-	if err := x.lapse(); err != nil {
+	if err := x.expireMotions(); err != nil {
 		return nil, err
 	}
 	for _, c := range b.Bundles {

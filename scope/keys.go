@@ -29,15 +29,15 @@ const (
 	atAgenda  = 'd' // decisions that wait for the next epoch
 	atMeta    = 'M' // the meta record
 
-	atNames     = 'N' // names: how many of the following two there are
-	atAccess    = 'b' // the Access
-	atUsage     = 'U' // name of an entry of authors -> Usage
-	atCharge    = 'w' // what(1), its key, lease or motion -> charge
-	atAliases   = 'a' // UID -> aliases of an object that has, or had, several
-	atDelegated = 'z' // prefix -> delegated
-	atGenesis   = 'O' // what the scope started from
-	atRedirect  = 'n' // escaped key -> redirect
-	atLapse     = 'y' // until(8), key -> nothing: redirects in the order in which they lapse
+	atNames          = 'N' // names: how many of the following two there are
+	atAccess         = 'b' // the Access
+	atUsage          = 'U' // name of an entry of authors -> Usage
+	atCharge         = 'w' // what(1), its key, lease or motion -> charge
+	atAliases        = 'a' // UID -> aliases of an object that has, or had, several
+	atDelegated      = 'z' // prefix -> delegated
+	atGenesis        = 'O' // what the scope started from
+	atRedirect       = 'n' // escaped key -> redirect
+	atRedirectExpiry = 'y' // until(8), key -> nothing: redirects in the order in which they end
 	// These follow from the leases and from the newest versions of keys:
 	atLeaseKey = 'h' // lease ID(8), key -> nothing: the key is attached
 	atLeaseEnd = 'i' // expiry(8), lease ID(8) -> nothing

@@ -93,11 +93,11 @@ func keysOf(all []Elector) (votes.KeySet, error) {
 type Fate uint8
 
 const (
-	Carried   Fate = 1 // its approvals sufficed, and it was applied
-	Rejected  Fate = 2 // its approvals could not suffice any more
-	Lapsed    Fate = 3 // its deadline came first
-	Void      Fate = 4 // its approvals sufficed, and it could not be applied as approved
-	Withdrawn Fate = 5 // by its author
+	Carried       Fate = 1 // its approvals sufficed, and it was applied
+	Rejected      Fate = 2 // its approvals could not suffice any more
+	MotionExpired Fate = 3 // its deadline came first
+	Void          Fate = 4 // its approvals sufficed, and it could not be applied as approved
+	Withdrawn     Fate = 5 // by its author
 	// Superseded is a policy that was proposed from one that is not in force any more.
 	Superseded Fate = 6
 )
@@ -345,7 +345,7 @@ func (f Fate) String() string {
 		return "carried"
 	case Rejected:
 		return "rejected"
-	case Lapsed:
+	case MotionExpired:
 		return "expired"
 	case Void:
 		return "void"

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// lapsedAtOnce bounds the motions that a block closes because of its time.
-	lapsedAtOnce = 64
+	// expiredAtOnce bounds the motions that a block closes because of its time.
+	expiredAtOnce = 64
 	// keptFor is how long closed motions stay on record.
 	keptFor = 7 * 24 * time.Hour
 	// forgottenAtOnce bounds the closed motions that a block forgets.
@@ -202,11 +202,11 @@ func (x *execution) nextDeadline() error {
 	})
 }
 
-// lapse closes motions whose deadline has come, and forgets closed ones that are
+// expireMotions closes motions whose deadline has come, and forgets closed ones that are
 // old.
-func (x *execution) lapse() error {
+func (x *execution) expireMotions() error {
 	now, d := x.block.Header.Time, &x.next.head.Docket
-	for n := 0; n < x.bounds.LapsedAtOnce && d.Next != 0 && d.Next <= now; n++ {
+	for n := 0; n < x.bounds.ExpiredAtOnce && d.Next != 0 && d.Next <= now; n++ {
 		var id votes.MotionID
 		err := x.scanMotionIndex(atOpen, func(_ aweigh.Instant, first votes.MotionID, _ []byte) bool {
 			id = first
@@ -222,7 +222,7 @@ func (x *execution) lapse() error {
 		if err := x.about(&rec.Motion); err != nil {
 			return err
 		}
-		if err := x.close(&rec, Ending{Fate: Lapsed}); err != nil {
+		if err := x.close(&rec, Ending{Fate: MotionExpired}); err != nil {
 			return err
 		}
 	}

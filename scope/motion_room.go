@@ -171,5 +171,5 @@ func (x *execution) closeFor(id votes.MotionID) error {
 	if err := x.about(&rec.Motion); err != nil {
 		return err
 	}
-	return x.close(&rec, Ending{Fate: Lapsed, Reason: gaveWay})
+	return x.close(&rec, Ending{Fate: MotionExpired, Reason: gaveWay})
 }

@@ -225,7 +225,7 @@ func TestRoomOfMotionsIsRecounted(t *testing.T) {
 				muts = append(muts, m)
 			}
 			before := o.recount()
-			for n := 0; n < lapsedAtOnce && len(before) > 0; n++ {
+			for n := 0; n < expiredAtOnce && len(before) > 0; n++ {
 				if i := slices.IndexFunc(before, func(m countedMotion) bool { return !m.due }); i >= 0 && before[i].deadline <= w.now {
 					before = slices.Delete(before, i, i+1)
 				}

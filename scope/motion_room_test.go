@@ -130,7 +130,7 @@ func TestMotionsGiveWayInTheirOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if end != nil && (end.Fate != Lapsed || end.Reason != gaveWay) {
+			if end != nil && (end.Fate != MotionExpired || end.Reason != gaveWay) {
 				t.Fatalf("motion %d ended as %s", i, end)
 			}
 			if end != nil {

@@ -843,20 +843,20 @@ func TestDecisionsNeedWhatFinalizes(t *testing.T) {
 	}
 }
 
-// TestLateIsLateHoweverMuchLapses: more motions end at one time than a block closes;
+// TestLateIsLateHoweverMuchExpires: more motions end at one time than a block closes;
 // ballots that come then carry none of them.
-func TestLateIsLateHoweverMuchLapses(t *testing.T) {
+func TestLateIsLateHoweverMuchExpires(t *testing.T) {
 	w := newAssembly(t, 4)
 	w.skip = true
 	var muts []Mutation
-	for i := range lapsedAtOnce + 36 {
+	for i := range expiredAtOnce + 36 {
 		muts = append(muts, w.put(fmt.Sprintf("/secrets/%d", i), "1"))
 	}
 	out := w.step(muts...).Outcomes
 	w.now = w.now.Add(2 * time.Hour)
 	slices.SortFunc(out, func(a, b Outcome) int { return bytes.Compare(a.Mutation[:], b.Mutation[:]) })
 	var ballots []votes.MotionBallot
-	last := out[len(out)-10:] // they lapse in this order
+	last := out[len(out)-10:] // they expire in this order
 	for i := range last {
 		ballots = append(ballots, w.approve(last[i].Mutation, 3)...)
 	}

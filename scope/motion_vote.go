@@ -125,10 +125,10 @@ func (x *execution) voteOn(on []votes.CheckedMotionBallot) error {
 	if err != nil {
 		return err
 	}
-	if rec.Ending == nil && rec.Due == 0 && rec.Motion.Deadline <= x.block.Header.Time { // lapse closes so many in a block
+	if rec.Ending == nil && rec.Due == 0 && rec.Motion.Deadline <= x.block.Header.Time { // expireMotions closes so many in a block
 		err := x.about(&rec.Motion)
 		if err == nil {
-			err = x.close(&rec, Ending{Fate: Lapsed})
+			err = x.close(&rec, Ending{Fate: MotionExpired})
 		}
 		if err != nil {
 			return err

@@ -80,13 +80,13 @@ func (s *space) redirect(key []byte) []byte {
 
 // redirectExpiry is the store's key by which a redirect is found when it is over.
 func (s *space) redirectExpiry(until aweigh.Instant, key []byte) []byte {
-	b := append(append(make([]byte, 0, len(s)+9+len(key)), s[:]...), atLapse)
+	b := append(append(make([]byte, 0, len(s)+9+len(key)), s[:]...), atRedirectExpiry)
 	return append(binary.BigEndian.AppendUint64(b, uint64(until)), key...)
 }
 
-// withLapse adds to the op that sets a redirect the one by which it is found when
+// withRedirectExpiry adds to the op that sets a redirect the one by which it is found when
 // it is over. Errors wrap ErrInvalid.
-func (s *space) withLapse(set []kv.Op) ([]kv.Op, error) {
+func (s *space) withRedirectExpiry(set []kv.Op) ([]kv.Op, error) {
 	k := set[0].Key[len(s):]
 	if k[0] != atRedirect {
 		return set, nil

@@ -45,21 +45,21 @@ func (x *execution) deleteRedirect(key []byte) error {
 	return x.drops(x.space.redirectExpiry(r.Until, key), key)
 }
 
-func (x *execution) drops(lapse, key []byte) error {
+func (x *execution) drops(end, key []byte) error {
 	x.names.Redirects--
-	x.versions.Apply(kv.Del(lapse))
+	x.versions.Apply(kv.Del(end))
 	return x.replace(x.space.redirect(key), nil)
 }
 
-// dropLapsed drops redirects that are over at the block's time, the oldest first, at
+// dropExpiredRedirects drops redirects that are over at the block's time, the oldest first, at
 // most due of them.
-func (x *execution) dropLapsed(due int) error {
+func (x *execution) dropExpiredRedirects(due int) error {
 	if x.names.Redirects == 0 {
 		return nil
 	}
 	var over [][]byte
-	to := x.space.at(atLapse, binary.BigEndian.AppendUint64(nil, uint64(x.block.Header.Time))...)
-	err := x.r.Scan(x.space.at(atLapse), to, false, func(k, _ []byte) bool {
+	to := x.space.at(atRedirectExpiry, binary.BigEndian.AppendUint64(nil, uint64(x.block.Header.Time))...)
+	err := x.r.Scan(x.space.at(atRedirectExpiry), to, false, func(k, _ []byte) bool {
 		over = append(over, bytes.Clone(k))
 		return len(over) < due
 	})

@@ -239,9 +239,9 @@ func (s *State) must(t *testing.T) names {
 	return n
 }
 
-// TestRedirectsLapse: a moved alias leads on until its time, and then leaves no
+// TestRedirectsExpire: a moved alias leads on until its time, and then leaves no
 // record.
-func TestRedirectsLapse(t *testing.T) {
+func TestRedirectsExpire(t *testing.T) {
 	w := newWorld(t)
 	w.one(w.put("a", "1"))
 	w.one(w.move("a", "b", w.now.Add(5*time.Second)))
@@ -256,9 +256,9 @@ func TestRedirectsLapse(t *testing.T) {
 		w.step()
 	}
 	if _, ok, err := w.state.Resolve([]byte("a")); ok || err != nil {
-		t.Fatalf("a lapsed redirect leads on (%v)", err)
+		t.Fatalf("a redirect that is over leads on (%v)", err)
 	}
-	for _, kind := range []byte{atRedirect, atLapse} {
+	for _, kind := range []byte{atRedirect, atRedirectExpiry} {
 		if left := kept(w.r, w.state.space.at(kind)); len(left) > 0 {
 			t.Fatalf("left: %q", left)
 		}

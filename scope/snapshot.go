@@ -140,7 +140,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 			return nil, fmt.Errorf("%w: more records about names than entries in the lineage", ErrInvalid)
 		}
 		i.element(k, rec.Value)
-		return i.state.space.withLapse(set)
+		return i.state.space.withRedirectExpiry(set)
 	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess, atVoid:
 		if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)

@@ -140,7 +140,7 @@ func TestSnapshotContinuesAsTheOriginal(t *testing.T) {
 			if err1 != nil || err2 != nil || !reflect.DeepEqual(a, b) {
 				t.Fatalf("events from %d: %v %v\n%v %v", from, a, err1, b, err2)
 			}
-			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger, atLease, atLeaseKey, atLeaseEnd, atNames, atAliases, atAccess, atRedirect, atLapse} {
+			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger, atLease, atLeaseKey, atLeaseEnd, atNames, atAliases, atAccess, atRedirect, atRedirectExpiry} {
 				prefix := w.state.space.at(kind)
 				if a, b := kept(w.r, prefix), kept(o.r, prefix); !slices.Equal(a, b) {
 					t.Fatalf("after %d blocks, %q:\n%q\n%q", n, kind, a, b)

@@ -79,7 +79,7 @@ func (x *watch) block(n *Node, state *scope.State, b *scope.Block) {
 	r, h := &x.motions, &b.Header
 	for _, p := range r.order {
 		if p.fate == 0 && p.deadline <= h.Time { // drawn worlds have fewer than a block closes
-			r.close(p, scope.Lapsed, h.Height)
+			r.close(p, scope.MotionExpired, h.Height)
 		}
 	}
 	for _, c := range b.Bundles {

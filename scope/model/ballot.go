@@ -44,7 +44,7 @@ func (m *Model) vote() {
 func (m *Model) voteOn(p *motion, on []votes.MotionBallot) {
 	if p.ending == nil && p.due == 0 && p.Deadline <= m.block.Header.Time {
 		m.begin(p.mut)
-		m.close(p, scope.Ending{Fate: scope.Lapsed})
+		m.close(p, scope.Ending{Fate: scope.MotionExpired})
 	}
 	late, fresh := p.ending != nil || p.due > 0, false
 	for i := range on {

@@ -170,9 +170,9 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	}
 	m.forget(m.bounds.DueLeast + 2*n)
 	m.collect(m.bounds.DueLeast + 2*n)
-	m.dropLapsed(m.bounds.DueLeast + 2*n)
+	m.dropExpiredRedirects(m.bounds.DueLeast + 2*n)
 	m.expireLeases(before.Time)
-	m.lapse()
+	m.expireMotions()
 	for _, c := range b.Bundles {
 		outcomes = m.bundle(c, outcomes)
 	}

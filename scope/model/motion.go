@@ -246,16 +246,16 @@ func (m *Model) basis(t *scope.Txn, yes bool) (all []scope.Found) {
 	return all
 }
 
-// lapse closes the motions whose deadline has come, and forgets those that closed long ago, so many at most.
-func (m *Model) lapse() {
+// expireMotions closes the motions whose deadline has come, and forgets those that closed long ago, so many at most.
+func (m *Model) expireMotions() {
 	now := m.block.Header.Time
-	for range m.bounds.LapsedAtOnce {
+	for range m.bounds.ExpiredAtOnce {
 		all := slices.DeleteFunc(m.docket.open(), func(p *motion) bool { return p.due > 0 || p.Deadline > now })
 		if len(all) == 0 {
 			break
 		}
 		m.begin(all[0].mut)
-		m.close(all[0], scope.Ending{Fate: scope.Lapsed})
+		m.close(all[0], scope.Ending{Fate: scope.MotionExpired})
 	}
 	for range m.bounds.ForgottenAtOnce {
 		all := m.docket.closed()

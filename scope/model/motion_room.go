@@ -50,7 +50,7 @@ func (m *Model) makeRoom(p *motion) (gave bool, failure error) {
 		}
 		before := *m.block
 		m.block.mutation = way.mut
-		m.close(way, scope.Ending{Fate: scope.Lapsed, Reason: "it gave way to others, as there was no room for more open motions; propose it again"})
+		m.close(way, scope.Ending{Fate: scope.MotionExpired, Reason: "it gave way to others, as there was no room for more open motions; propose it again"})
 		m.block.mutation, gave = before.mutation, true
 	}
 	for {

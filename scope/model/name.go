@@ -230,8 +230,8 @@ func (m *Model) rollback(n *scope.Naming) error {
 	return nil
 }
 
-// dropLapsed drops the redirects that are over, the oldest first, so many at most.
-func (m *Model) dropLapsed(due int) {
+// dropExpiredRedirects drops the redirects that are over, the oldest first, so many at most.
+func (m *Model) dropExpiredRedirects(due int) {
 	all := m.view.redirects
 	over := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		return cmp.Or(cmp.Compare(all[a].Until, all[b].Until), cmp.Compare(a, b))
