@@ -18,9 +18,9 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// play is one way to lie. A member of a coalition is an honest machine whose
+// attack is one way to lie. A member of a coalition is an honest machine whose
 // effects are bent before they leave; it signs with its own key alone.
-type play interface {
+type attack interface {
 	// bend changes what the member is about to send.
 	bend(l *liar, out []packet) []packet
 	// hear looks at a frame that arrives, and reports whether the member's machine
@@ -30,7 +30,7 @@ type play interface {
 	tick(l *liar)
 }
 
-// plain is a play that does nothing; others replace what they need.
+// plain is an attack that does nothing; others replace what they need.
 type plain struct{}
 
 func (plain) bend(_ *liar, out []packet) []packet { return out }
@@ -44,7 +44,7 @@ type plan struct {
 	role    scenario.Role
 	rand    *rand.Rand
 	members []*Node
-	plays   []play
+	attacks []attack
 	names   []string
 	victims []*Node                         // aimed at by name
 	sides   map[aweigh.View]int             // seed of the split of the honest in a view
@@ -69,14 +69,14 @@ type liar struct {
 // tickEvery is how often a liar that lies by itself does so.
 const tickEvery = 100 * time.Millisecond
 
-// cast gives the roles of the scenario to anchors.
-func (w *World) cast() error {
+// assignRoles gives the roles of the scenario to anchors.
+func (w *World) assignRoles() error {
 	total := w.weights.Total()
 	budget := w.rules.Mode.FaultBudget(total)
 	lying := w.assignDiskFaults(budget)
 	free := make([]*Node, 0, len(w.Nodes))
 	named := make(map[int]bool)
-	for _, r := range w.Scenario.Cast {
+	for _, r := range w.Scenario.Roles {
 		for _, a := range r.Anchors {
 			named[a] = named[a] || r.In == ""
 		}
@@ -86,7 +86,7 @@ func (w *World) cast() error {
 			free = append(free, n)
 		}
 	}
-	for i, r := range w.Scenario.Cast {
+	for i, r := range w.Scenario.Roles {
 		if r.In != "" { // its scope is to be founded yet
 			continue
 		}
@@ -124,7 +124,7 @@ func (w *World) cast() error {
 		slices.SortFunc(p.members, func(a, b *Node) int { return a.Index - b.Index })
 		w.roles = append(w.roles, p)
 	}
-	if all := len(free) + len(named); len(free) == 0 && all > 0 && len(w.Scenario.Cast) > 0 {
+	if all := len(free) + len(named); len(free) == 0 && all > 0 && len(w.Scenario.Roles) > 0 {
 		return fmt.Errorf("%w: cast: no anchor is left to be honest", scenario.ErrInvalid)
 	}
 	for _, p := range w.roles {
@@ -140,16 +140,16 @@ func (w *World) cast() error {
 
 // plan is that of one role of the scenario, in one scope, without its members.
 func (w *World) plan(i int) *plan {
-	r := w.Scenario.Cast[i]
+	r := w.Scenario.Roles[i]
 	p := &plan{
 		w: w, index: i, role: r, rand: rand.New(rand.NewPCG(w.Scenario.Seed, uint64(100+i+1000*w.number))),
-		sides: make(map[aweigh.View]int), twoFor: make(map[aweigh.View][2]aweigh.Hash), names: r.Play,
+		sides: make(map[aweigh.View]int), twoFor: make(map[aweigh.View][2]aweigh.Hash), names: r.Attacks,
 	}
 	for _, v := range r.Victims {
 		p.victims = append(p.victims, w.Nodes[v])
 	}
-	for _, name := range r.Play {
-		p.plays = append(p.plays, newPlay(name))
+	for _, name := range r.Attacks {
+		p.attacks = append(p.attacks, newAttack(name))
 	}
 	return p
 }
@@ -165,7 +165,7 @@ func (p *plan) begin() {
 // assignRolesBelow gives roles to the nodes' parts in a scope that was founded: a liar in the
 // root scope lies here on the same plan, and a node with a role in this scope begins.
 func (w *World) assignRolesBelow() {
-	for i, r := range w.Scenario.Cast {
+	for i, r := range w.Scenario.Roles {
 		p := w.plan(i)
 		for _, o := range w.scopes[0].roles {
 			if o.index == i {
@@ -213,14 +213,14 @@ func (l *liar) on() bool {
 func (p *plan) may() bool { return p.rand.Int64N(million) < int64(p.role.Rate) }
 
 // told counts a lie.
-func (l *liar) told(play string, format string, args ...any) {
+func (l *liar) told(attack string, format string, args ...any) {
 	w := l.w
-	w.watch.attacks[play]++
-	w.record('L', l.n.Index, -1, []byte(play))
+	w.watch.attacks[attack]++
+	w.record('L', l.n.Index, -1, []byte(attack))
 	if w.text != nil || w.marks.most > 0 {
 		text := fmt.Sprintf(format, args...)
-		w.say("%s lies (%s): %s", l.n, play, text)
-		w.mark(Mark{Node: l.n.number(), From: -1, Kind: "lie", Text: play + ": " + text})
+		w.say("%s lies (%s): %s", l.n, attack, text)
+		w.mark(Mark{Node: l.n.number(), From: -1, Kind: "lie", Text: attack + ": " + text})
 	}
 }
 
@@ -285,12 +285,12 @@ func (l *liar) send(to *Node, content any) { l.sendFrame(to, &frame{raw: machine
 
 func (l *liar) sendFrame(to *Node, f *frame) { l.w.send(l.n, to, f, 0) }
 
-// flush sends the machine's frames as the plays leave them.
+// flush sends the machine's frames as the attacks leave them.
 func (l *liar) flush() {
 	out := l.out
 	l.out = nil
 	if l.on() {
-		for _, p := range l.plays {
+		for _, p := range l.attacks {
 			out = p.bend(l, out)
 		}
 	}
@@ -299,12 +299,12 @@ func (l *liar) flush() {
 	}
 }
 
-// hear shows the plays a frame that arrives.
+// hear shows the attacks a frame that arrives.
 func (l *liar) hear(from *Node, f *frame) bool {
 	if !l.on() {
 		return true
 	}
-	for _, p := range l.plays {
+	for _, p := range l.attacks {
 		if !p.hear(l, from, f) {
 			return false
 		}
@@ -312,10 +312,10 @@ func (l *liar) hear(from *Node, f *frame) bool {
 	return true
 }
 
-// tick gives every play its turn, for as long as the world lasts.
+// tick gives every attack its turn, for as long as the world lasts.
 func (l *liar) tick() {
 	if l.on() && l.n.machine != nil {
-		for _, p := range l.plays {
+		for _, p := range l.attacks {
 			if p.tick(l); l.n.machine == nil {
 				break
 			}

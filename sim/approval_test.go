@@ -21,8 +21,8 @@ var debate = scenario.Scenario{
 	Network: scenario.Network{Anchors: 5}, Approval: scenario.Approval{Motions: 10, Keys: 2, Share: 600_000}, Load: scenario.Load{Writes: 3, Reads: 3}, Stop: 4 * time.Second,
 }
 
-// played is a world in the middle of a run.
-func played(t *testing.T, s scenario.Scenario, d time.Duration) *World {
+// midRun is a world in the middle of a run.
+func midRun(t *testing.T, s scenario.Scenario, d time.Duration) *World {
 	t.Helper()
 	w := newWorld(t, s)
 	w.startMotions()
@@ -72,7 +72,7 @@ func TestFatesThatChangeAreSeen(t *testing.T) {
 		"opened later":   func(p *poll) { p.opened += 1000 },
 		"nothing":        func(*poll) {},
 	} {
-		w := played(t, debate, debate.Stop)
+		w := midRun(t, debate, debate.Stop)
 		i := slices.IndexFunc(w.watch.motions.order, func(p *poll) bool { return p.fate != 0 })
 		bend(w.watch.motions.order[i])
 		w.audit()
@@ -125,7 +125,7 @@ func TestConflictsAreSeen(t *testing.T) {
 	} {
 		s := debate
 		s.Approval.Keys, s.Approval.Motions = 2, 20
-		w := played(t, s, s.Stop)
+		w := midRun(t, s, s.Stop)
 		bend(&w.watch.motions)
 		w.audit()
 		if v := w.watch.verdicts[Conflicts]; v.Checks == 0 || (v.Broken > 0) != (name != "nothing") {
@@ -156,7 +156,7 @@ func TestLostBallotsAreSeen(t *testing.T) {
 func TestDecidedMotionsMustClose(t *testing.T) {
 	s := debate
 	s.Approval.Lost, s.Heal = scenario.Whole, &scenario.Heal{}
-	w := played(t, s, s.Stop)
+	w := midRun(t, s, s.Stop)
 	w.heal()
 	wishes := w.startHealChecks()
 	if w.Run(time.Minute, wishes.met); !strings.Contains(wishes.why, "honest voters have decided it") {

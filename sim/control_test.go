@@ -24,36 +24,36 @@ var controls = []struct {
 }{
 	{"fork", scenario.Scenario{
 		Network: scenario.Network{Anchors: 4},
-		Cast:    []scenario.Role{{Play: []string{"fork"}, Anchors: []int{2, 3}}},
+		Roles:   []scenario.Role{{Attacks: []string{"fork"}, Anchors: []int{2, 3}}},
 		Faults:  scenario.Faults{Timed: []scenario.Fault{{Kind: "partition", Groups: [][]int{{0}, {1}}}}},
 		Load:    scenario.Load{Clients: 2, Writes: 10, Reads: 10, Keys: 1},
 	}, []int{Agreement, Certificates, Ballots, Validity, Lineage, Identity, Durable, Linearizable}},
 	{"forks that meet", scenario.Scenario{
 		Network: scenario.Network{Anchors: 4},
-		Cast:    []scenario.Role{{Play: []string{"fork"}, Anchors: []int{2, 3}}},
+		Roles:   []scenario.Role{{Attacks: []string{"fork"}, Anchors: []int{2, 3}}},
 		Faults:  scenario.Faults{Timed: []scenario.Fault{{Kind: "partition", For: 2 * time.Second, Groups: [][]int{{0}, {1}}}}},
 	}, []int{Agreement}},
 	{"equivocation", scenario.Scenario{
-		Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"equivocate"}, Anchors: []int{2, 3}}},
+		Network: scenario.Network{Anchors: 4}, Roles: []scenario.Role{{Attacks: []string{"equivocate"}, Anchors: []int{2, 3}}},
 		Load: scenario.Load{Writes: 60},
 	}, []int{Ballots, Honour, Sound}},
 	{"stale reads", scenario.Scenario{
-		Network: scenario.Network{Anchors: 7}, Cast: []scenario.Role{{Play: []string{"stale"}, Anchors: []int{3, 4, 5, 6}}},
+		Network: scenario.Network{Anchors: 7}, Roles: []scenario.Role{{Attacks: []string{"stale"}, Anchors: []int{3, 4, 5, 6}}},
 		Faults: scenario.Faults{Timed: []scenario.Fault{{Kind: "partition", Groups: [][]int{{0}, {1, 2}}}}},
 		Load:   scenario.Load{Clients: 3, Writes: 30, Reads: 60, Keys: 1},
 	}, []int{Linearizable}},
 	{"garbage", scenario.Scenario{
-		Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"garbage"}, Anchors: []int{2, 3}}},
+		Network: scenario.Network{Anchors: 4}, Roles: []scenario.Role{{Attacks: []string{"garbage"}, Anchors: []int{2, 3}}},
 	}, []int{Acceptance}},
 	{"forgetful disks", scenario.Scenario{
 		Network: scenario.Network{Anchors: 3, Mode: "crash"}, Load: scenario.Load{Writes: 100},
 		Faults: scenario.Faults{Timed: []scenario.Fault{{Kind: "forgetful", At: time.Second, For: 4 * time.Second, Nodes: []int{0, 1, 2}}}},
 	}, []int{Durable}},
 	{"visitors among liars", scenario.Scenario{
-		Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"replay"}, Anchors: []int{2, 3}, Rate: scenario.Whole}}, Load: scenario.Load{Visits: 200, Under: []string{"/a/"}},
+		Network: scenario.Network{Anchors: 4}, Roles: []scenario.Role{{Attacks: []string{"replay"}, Anchors: []int{2, 3}, Rate: scenario.Whole}}, Load: scenario.Load{Visits: 200, Under: []string{"/a/"}},
 	}, []int{Referred}},
 	{"too much waits", scenario.Scenario{
-		Cast: []scenario.Role{{Play: []string{"flood"}, Weight: "budget"}}, Bounds: scenario.Bounds{Waiting: 100},
+		Roles: []scenario.Role{{Attacks: []string{"flood"}, Weight: "budget"}}, Bounds: scenario.Bounds{Waiting: 100},
 	}, []int{Bounded}},
 }
 
@@ -130,7 +130,7 @@ func TestAnotherRosterIsSeen(t *testing.T) {
 // TestARefusalWithoutAClassIsSeen shows the watch errors without a class, for which an honest node and one that lies
 // refuse a liar's frame.
 func TestARefusalWithoutAClassIsSeen(t *testing.T) {
-	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"garbage"}, Anchors: []int{3}}}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Roles: []scenario.Role{{Attacks: []string{"garbage"}, Anchors: []int{3}}}})
 	honest, liar := w.Nodes[0], w.Nodes[3]
 	broken := func() uint64 { return w.watch.verdicts[Classified].Broken }
 	for _, err := range []error{machine.ErrFrame, scope.ErrInvalid, votes.ErrForged} {

@@ -3,7 +3,7 @@
 // consensus, the state, the checks and the order of effects are those of package
 // node.
 //
-// A scenario.Scenario describes a run; Run plays it, and returns a Result. Package
+// A scenario.Scenario describes a run; Run runs it, and returns a Result. Package
 // sweep runs many, and package report draws the results. Adversaries change the
 // frames that an honest machine wants to send, and sign with the keys of their own
 // coalition alone. Faults are those of the environment. Invariants are checked at

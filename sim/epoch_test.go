@@ -70,7 +70,7 @@ func TestTwoOnOneKeyAreBarredAtOnce(t *testing.T) {
 	barred, seeds := 0, testshort.Cases[uint64](0, 8, 16)
 	for seed := uint64(1); seed <= seeds; seed++ {
 		r := mustRun(t, scenario.Scenario{
-			Seed: seed, Network: scenario.Network{Anchors: 7, EpochBlocks: 1000}, Cast: []scenario.Role{{Play: []string{"twins"}, Anchors: []int{6}}},
+			Seed: seed, Network: scenario.Network{Anchors: 7, EpochBlocks: 1000}, Roles: []scenario.Role{{Attacks: []string{"twins"}, Anchors: []int{6}}},
 			Faults: scenario.Faults{Loss: 50_000}, Load: scenario.Load{Writes: 60}, Stop: 6 * time.Second, Heal: &scenario.Heal{},
 		})
 		if r.Failed() {
@@ -98,7 +98,7 @@ func TestOmissionNeedsEveryLeader(t *testing.T) {
 		s := scenario.Scenario{
 			Network: scenario.Network{Anchors: 4, EpochBlocks: 24, Whole: 20}, Links: scenario.Links{Model: "constant", Delay: 5 * time.Millisecond},
 			Load: scenario.Load{Clients: 4, Writes: 200, Reads: 1}, Stop: 6 * time.Second,
-			Cast: []scenario.Role{{Play: []string{"omit"}, Anchors: omitters, Victims: []int{0}}},
+			Roles: []scenario.Role{{Attacks: []string{"omit"}, Anchors: omitters, Victims: []int{0}}},
 		}
 		if len(omitters) > 1 { // over the budget, where honest anchors are too few to heal
 			s.Expect = []string{scenario.Invariants[Agreement].Name}

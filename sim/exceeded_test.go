@@ -15,7 +15,7 @@ func TestExceededStaysUndone(t *testing.T) {
 	reached := uint64(0)
 	for seed := uint64(1); seed <= 3; seed++ {
 		r := mustRun(t, scenario.Scenario{
-			Seed: seed, Network: scenario.Network{Anchors: 5}, Cast: []scenario.Role{{Play: []string{"replay"}, Weight: "budget", Rate: scenario.Whole}},
+			Seed: seed, Network: scenario.Network{Anchors: 5}, Roles: []scenario.Role{{Attacks: []string{"replay"}, Weight: "budget", Rate: scenario.Whole}},
 			Load: scenario.Load{Clients: 4, Writes: 5, Reads: 80, Keys: 2, Dear: 40}, Stop: 12 * time.Second, Heal: &scenario.Heal{},
 		})
 		for _, g := range r.Goals {

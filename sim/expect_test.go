@@ -121,7 +121,7 @@ func TestForksAreSeenByTheHonest(t *testing.T) {
 // TestExpectationsAreEnforced: a run that does not break all that its scenario expects,
 // or that does not show what it was made to show, fails and reports what is missing.
 func TestExpectationsAreEnforced(t *testing.T) {
-	lying := scenario.Scenario{Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"mute"}, Anchors: []int{2, 3}}}, Stop: 3 * time.Second}
+	lying := scenario.Scenario{Network: scenario.Network{Anchors: 4}, Roles: []scenario.Role{{Attacks: []string{"mute"}, Anchors: []int{2, 3}}}, Stop: 3 * time.Second}
 	quiet := scenario.Scenario{Network: scenario.Network{Anchors: 4}, Stop: 3 * time.Second}
 	with := func(s scenario.Scenario, change func(*scenario.Scenario)) scenario.Scenario {
 		change(&s)
@@ -133,21 +133,21 @@ func TestExpectationsAreEnforced(t *testing.T) {
 	}{
 		{with(lying, func(s *scenario.Scenario) { s.Expect = []string{"agreement"} }), "expects agreement to break, and agreement did not"},
 		{with(lying, func(s *scenario.Scenario) {
-			s.Cast[0].Play = []string{"garbage"}
+			s.Roles[0].Attacks = []string{"garbage"}
 			s.Expect = []string{"acceptance", "leases"}
 		}), "expects acceptance, leases to break, and leases did not"},
 		{with(quiet, func(s *scenario.Scenario) { s.Shows = []string{"read under fire", "failed disk"} }), `"failed disk" was never reached`},
 		{with(quiet, func(s *scenario.Scenario) { s.Shows = []string{"read under fire"} }), ""},
 		{with(quiet, func(s *scenario.Scenario) {
 			s.Shows = []string{"read under fire"}
-			s.Cast = []scenario.Role{{Play: []string{"mute"}, Anchors: []int{3}, Above: scenario.Whole}}
+			s.Roles = []scenario.Role{{Attacks: []string{"mute"}, Anchors: []int{3}, Above: scenario.Whole}}
 		}), "mute told no lie"},
 		{with(quiet, func(s *scenario.Scenario) {
-			s.Cast = []scenario.Role{{Play: []string{"mute"}, Anchors: []int{3}, Above: scenario.Whole}}
+			s.Roles = []scenario.Role{{Attacks: []string{"mute"}, Anchors: []int{3}, Above: scenario.Whole}}
 		}), ""},
 	} {
 		s := c.s
-		s.Cast = slices.Clone(s.Cast)
+		s.Roles = slices.Clone(s.Roles)
 		r := mustRun(t, s)
 		if why := r.Failure(); (why == "") != (c.why == "") || !strings.Contains(why, c.why) || r.Failed() != (why != "") {
 			t.Errorf("%s: fails by %q, want %q", s.Encode(), why, c.why)

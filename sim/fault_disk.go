@@ -27,7 +27,7 @@ func (w *World) assignDiskFaults(budget uint64) (weight uint64) {
 		}
 	}
 	named := make(map[int]bool)
-	for _, r := range w.Scenario.Cast {
+	for _, r := range w.Scenario.Roles {
 		for _, a := range r.Anchors {
 			named[a] = true
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// exhaustive is a play that sends, ahead of what its member's machine sends, all forgeries of it: for each kind of
+// exhaustive is an attack that sends, ahead of what its member's machine sends, all forgeries of it: for each kind of
 // message, place in it and operator some, until there were enough.
 type exhaustive struct {
 	forging
@@ -143,12 +143,12 @@ func forgeAll(t *testing.T, seed uint64, done map[string]int) {
 	t.Helper()
 	w := newWorld(t, scenario.Scenario{
 		Seed: seed, Network: scenario.Network{Anchors: 7, EpochBlocks: 12}, Load: scenario.Load{Clients: 4, Writes: 200, Reads: 100}, Stop: 6 * time.Second,
-		Approval: scenario.Approval{Motions: 4, Keys: 2, Nodes: 1}, Cast: []scenario.Role{{Play: []string{"forge"}, Anchors: []int{5, 6}}},
+		Approval: scenario.Approval{Motions: 4, Keys: 2, Nodes: 1}, Roles: []scenario.Role{{Attacks: []string{"forge"}, Anchors: []int{5, 6}}},
 		Faults: scenario.Faults{Loss: 150_000, Timed: []scenario.Fault{{Kind: "churn", Nodes: []int{0, 1}, Rate: 3}}},
 		Govern: []scenario.Motion{{Kind: "policy", At: time.Second, EpochBlocks: 10}},
 	})
 	x := &exhaustive{done: done}
-	w.roles[0].plays = []play{x}
+	w.roles[0].attacks = []attack{x}
 	w.startClients()
 	w.scheduleFaults()
 	w.government()

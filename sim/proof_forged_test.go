@@ -114,7 +114,7 @@ func proofs(t *testing.T) map[string][]sample {
 	for _, s := range []scenario.Scenario{
 		{Network: scenario.Network{Anchors: 4, EpochBlocks: 8}, Approval: scenario.Approval{Motions: 3, Keys: 2}, Load: scenario.Load{Clients: 2, Writes: 20}, Stop: 6 * time.Second},
 		{Network: scenario.Network{Anchors: 4}, Govern: []scenario.Motion{{Kind: "delegate", Prefix: "/b/", At: time.Second, Anchors: []int{0, 1}}}, Load: scenario.Load{Writes: 40, Keys: 4, Under: []string{"/b/"}}, Stop: 6 * time.Second},
-		{Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"equivocate"}, Anchors: []int{3}, Rate: scenario.Whole}}, Load: scenario.Load{Writes: 30}, Stop: 6 * time.Second},
+		{Network: scenario.Network{Anchors: 4}, Roles: []scenario.Role{{Attacks: []string{"equivocate"}, Anchors: []int{3}, Rate: scenario.Whole}}, Load: scenario.Load{Writes: 30}, Stop: 6 * time.Second},
 	} {
 		w := newWorld(t, s)
 		w.startClients()

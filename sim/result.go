@@ -21,14 +21,14 @@ type Result struct {
 	Broken   []Breach  // in the order of time; the first is the one to look at
 	Healed   Healing
 	Goals    []Count // one for each of Goals: how often it was reached
-	Attacks  []Count // lies told, by play
+	Attacks  []Count // lies told, by attack
 	Refused  []Count // frames that honest nodes refused, by reason
 
 	Executed   uint64  // mutations whose outcomes the model of execution reckoned, and compared
 	Unmodelled []Count // outcomes that it took from nodes instead, by kind
 
 	Proven []int  // anchors whose faults are proven in a final block
-	Liars  []int  // anchors that play a role
+	Liars  []int  // anchors that have a role
 	Faulty uint64 // weight of liars and lying disks, of Total, where it was most; Budget is harmless
 	Budget uint64
 	Total  uint64
@@ -105,7 +105,7 @@ func (r *Result) unbroken() (names []string) {
 func (r *Result) Stuck() bool { return r.Healed.Possible && !r.Healed.Reached }
 
 // missing are the goals that the scenario names and that were not reached, and the
-// plays of its cast that told no lie. A scenario that names no goals misses none.
+// attacks of its roles that told no lie. A scenario that names no goals misses none.
 func (r *Result) missing() (what []string) {
 	if len(r.Scenario.Shows) == 0 {
 		return nil
@@ -115,8 +115,8 @@ func (r *Result) missing() (what []string) {
 			what = append(what, fmt.Sprintf("%q was never reached", g))
 		}
 	}
-	for _, role := range r.Scenario.Cast {
-		for _, p := range role.Play {
+	for _, role := range r.Scenario.Roles {
+		for _, p := range role.Attacks {
 			if text := p + " told no lie"; count(r.Attacks, p) == 0 && !slices.Contains(what, text) {
 				what = append(what, text)
 			}

@@ -39,7 +39,7 @@ type Progress struct {
 // slice is how much virtual time passes between two looks at the world as a whole.
 const slice = 20 * time.Millisecond
 
-// Run plays a scenario. It fails only if the scenario makes no sense, with an
+// Run runs a scenario. It fails only if the scenario makes no sense, with an
 // error that wraps scenario.ErrInvalid, or if ctx ends.
 func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	w, err := NewWorld(s, o)

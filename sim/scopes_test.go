@@ -69,25 +69,25 @@ func TestBusyPrefixesAreHandedOver(t *testing.T) {
 	}
 }
 
-// TestHostileScopesHarmNoOtherScope: whatever all anchors of a scope play in it, the scopes
+// TestHostileScopesHarmNoOtherScope: whatever attacks all anchors of a scope make in it, the scopes
 // above and beside it hold, and go on.
 func TestHostileScopesHarmNoOtherScope(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	reached := make(map[string]uint64)
-	for i, plays := range []string{"equivocate rival replay", "mute", "garbage slander", "rewrite usurp", "defeat delay", "withhold stale censor flood"} {
+	for i, attacks := range []string{"equivocate rival replay", "mute", "garbage slander", "rewrite usurp", "defeat delay", "withhold stale censor flood"} {
 		if i%2 == 0 && !testshort.All() {
 			continue
 		}
 		for seed := uint64(1); seed <= testshort.Cases[uint64](0, 1, 2); seed++ {
 			s := library(t, "hostile-scope", seed+uint64(10*i))
-			s.Cast[0].Play, s.Shows = strings.Fields(plays), nil
+			s.Roles[0].Attacks, s.Shows = strings.Fields(attacks), nil
 			r := mustRun(t, s)
 			if r.Failed() || !r.Healed.Reached || len(r.Scopes) != 2 {
-				t.Fatalf("%s, seed %d: %s; scopes %+v", plays, s.Seed, r.Failure(), r.Scopes)
+				t.Fatalf("%s, seed %d: %s; scopes %+v", attacks, s.Seed, r.Failure(), r.Scopes)
 			}
 			for _, x := range r.Scopes {
 				if x.Lost != (x.Prefix == "/b/") || !x.Lost && x.Height < 10 {
-					t.Errorf("%s, seed %d: %+v", plays, s.Seed, x)
+					t.Errorf("%s, seed %d: %+v", attacks, s.Seed, x)
 				}
 			}
 			reachedGoals(r, reached)

@@ -102,7 +102,7 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 		return h, nil
 	}
 	w.watch.reach("healed")
-	if len(w.Scenario.Cast) > 0 || w.Scenario.LyingDisk() { // liars may wake any node at any time
+	if len(w.Scenario.Roles) > 0 || w.Scenario.LyingDisk() { // liars may wake any node at any time
 		return h, nil
 	}
 	if err = w.waitForQuiet(pass); err != nil {

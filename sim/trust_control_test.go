@@ -114,7 +114,7 @@ func TestTrustInvariantsCanBreak(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	barred := scenario.Scenario{
 		Network: scenario.Network{Anchors: 7, EpochBlocks: 4, Whole: 1}, Load: scenario.Load{Writes: 60},
-		Cast:   []scenario.Role{{Play: []string{"equivocate"}, Weight: "over", Rate: 100_000}},
+		Roles:  []scenario.Role{{Attacks: []string{"equivocate"}, Weight: "over", Rate: 100_000}},
 		Expect: []string{scenario.Invariants[Standings].Name},
 	}
 	sybils, err := scenario.FromLibrary("over-sybil")

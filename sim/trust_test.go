@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/trust"
 )
 
-var trustSeeds = flag.Int("trustseeds", 2, "seeds of each scenario that TestTrustHoldsUnderAttack plays")
+var trustSeeds = flag.Int("trustseeds", 2, "seeds of each scenario that TestTrustHoldsUnderAttack runs")
 
 // share is the liars' part of an epoch's weight, in parts per million.
 func (e EpochRecord) share() int { return int(e.Liars * million / max(1, e.Total)) }
@@ -51,9 +51,9 @@ func honestScores(r *Result, except ...int) (low, high trust.Score) {
 	return low, high
 }
 
-// trustPlays are the scenarios in which trust is attacked, each with its bound
+// trustAttacks are the scenarios in which trust is attacked, each with its bound
 // besides the invariants; it returns why the bound does not hold.
-var trustPlays = []struct {
+var trustAttacks = []struct {
 	name  string
 	bound func(r *Result) string
 }{
@@ -173,11 +173,11 @@ func above(share, bound int) string {
 	return ""
 }
 
-// TestTrustHoldsUnderAttack plays each attack on trust with some seeds, or with
+// TestTrustHoldsUnderAttack runs each attack on trust with some seeds, or with
 // many: go test ./sim -run TestTrustHoldsUnderAttack -trustseeds 1000 -timeout 10h -v
 func TestTrustHoldsUnderAttack(t *testing.T) {
 	testshort.SkipUnlessLong(t)
-	for _, p := range trustPlays {
+	for _, p := range trustAttacks {
 		t.Run(p.name, func(t *testing.T) {
 			s, err := scenario.FromLibrary(p.name)
 			if err != nil {
@@ -203,7 +203,7 @@ func TestTrustHoldsUnderAttack(t *testing.T) {
 	}
 }
 
-// each plays a scenario with the seeds from 1 on, two at a time, and gives the
+// each runs a scenario with the seeds from 1 on, two at a time, and gives the
 // results in order.
 func each(t *testing.T, s scenario.Scenario, seeds int) func(func(*Result) bool) {
 	results := make([]*Result, seeds)

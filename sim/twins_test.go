@@ -57,7 +57,7 @@ func TestTwins(t *testing.T) {
 func splitTwins(t *testing.T, mode string, anchors int, seed uint64, masks ...int) (broken bool, blocks int) {
 	s := scenario.Scenario{
 		Seed: seed, Network: scenario.Network{Anchors: anchors, Mode: mode},
-		Cast:   []scenario.Role{{Play: []string{"twins"}, Anchors: []int{anchors - 1}}},
+		Roles:  []scenario.Role{{Attacks: []string{"twins"}, Anchors: []int{anchors - 1}}},
 		Links:  scenario.Links{Model: "constant", Delay: time.Millisecond},
 		Load:   scenario.Load{Clients: 3, Writes: 9, Reads: 3, Give: 500 * time.Millisecond},
 		Stop:   9 * time.Second,

@@ -34,7 +34,7 @@ type watch struct {
 	ballots   map[said]*tally                 // raw, as signed
 	first     []func()                        // ballots of the next epoch, signed in the step that began it
 	highest   map[aweigh.Epoch]aweigh.View    // of a finalization that the raw ballots make
-	signed    map[cast]quorum.Subject         // by nodes that are not excused
+	signed    map[ballotSlot]quorum.Subject   // by nodes that are not excused
 	proposals map[place]aweigh.Hash
 	headers   map[aweigh.Hash]scope.Header // of all blocks that were proposed
 	follower  follower
@@ -68,8 +68,8 @@ type said struct {
 	quorum.Subject
 }
 
-// cast is what one anchor may fill only once.
-type cast struct {
+// ballotSlot is what one anchor may fill only once.
+type ballotSlot struct {
 	anchor int
 	place
 	kind quorum.Kind
@@ -88,7 +88,7 @@ const mostBreaches = 64
 func (x *watch) open(w *World) {
 	*x = watch{
 		w: w, findings: &w.findings, final: make(map[aweigh.Height]aweigh.Hash), seen: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
-		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), called: make(map[called]aweigh.UID),
+		signed: make(map[ballotSlot]quorum.Subject), proposals: make(map[place]aweigh.Hash), called: make(map[called]aweigh.UID),
 		nullified: make(map[place]bool), digests: make(map[aweigh.Height]aweigh.Hash), evidence: make(evidence),
 		history: history{outcomes: make(map[aweigh.Hash]scope.Receipt)},
 	}
@@ -282,13 +282,13 @@ func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 	}
 	var against quorum.Subject // on record, and in conflict with this one
 	for _, k := range []quorum.Kind{s.Kind, quorum.Nullify, quorum.Finalize} {
-		if old, ok := x.signed[cast{who, place{epoch, s.View}, k}]; ok && old.Conflicts(s) {
+		if old, ok := x.signed[ballotSlot{who, place{epoch, s.View}, k}]; ok && old.Conflicts(s) {
 			against = old
 		}
 	}
 	w.holds(Ballots, n, against == quorum.Subject{}, "signed %v and %v", against, s)
 	x.follower.waiting = append(x.follower.waiting, recorded{n: n, epoch: epoch, subject: s})
-	x.signed[cast{who, place{epoch, s.View}, s.Kind}] = s
+	x.signed[ballotSlot{who, place{epoch, s.View}, s.Kind}] = s
 }
 
 // noted takes a machine's note.

@@ -117,7 +117,7 @@ func NewWorld(s scenario.Scenario, o Options) (*World, error) {
 	w.probes.rand = stream(7)
 	w.wires.open(w)
 	w.script.open(w)
-	if err := w.cast(); err != nil {
+	if err := w.assignRoles(); err != nil {
 		return nil, err
 	}
 	w.watch.open(w)

@@ -136,7 +136,7 @@ var longest = []string{
 	"a-flood-never-rests.yaml", "order-after-an-order.yaml", "store-after-a-revocation.yaml", "too-many-open-blocks.yaml",
 }
 
-// TestFoundFailuresStayFixed plays every scenario that once broke something, the longest with AWEIGH_TESTS=all only;
+// TestFoundFailuresStayFixed runs every scenario that once broke something, the longest with AWEIGH_TESTS=all only;
 // with -short, one in three of them.
 func TestFoundFailuresStayFixed(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "regress", "*.yaml"))
@@ -257,7 +257,7 @@ func TestBlocksThatCannotBecomeFinalAreFew(t *testing.T) {
 func TestLiarsAreProvenOnTheChain(t *testing.T) {
 	proven, seeds := 0, testshort.Cases[uint64](2, 5, 10)
 	for seed := uint64(1); seed <= seeds; seed++ {
-		r := mustRun(t, scenario.Scenario{Seed: seed, Cast: []scenario.Role{{Play: []string{"equivocate"}, Anchors: []int{5, 6}}}, Heal: &scenario.Heal{}})
+		r := mustRun(t, scenario.Scenario{Seed: seed, Roles: []scenario.Role{{Attacks: []string{"equivocate"}, Anchors: []int{5, 6}}}, Heal: &scenario.Heal{}})
 		if r.Failed() {
 			t.Fatalf("seed %d: %s", seed, r.Failure())
 		}

@@ -94,7 +94,7 @@ func (a *app) shrink(c *cobra.Command, s scenario.Scenario, name, invariant stri
 	small, err := sweep.Shrink(c.Context(), s, fails, func(tried int, best scenario.Scenario) {
 		told.tell(func() string {
 			full := best.WithDefaults()
-			return fmt.Sprintf("%d tried: %s, %s, %s, %s, %s are left", tried, show.Count(full.Network.Anchors, "anchor"), show.Count(len(full.Cast), "role"),
+			return fmt.Sprintf("%d tried: %s, %s, %s, %s, %s are left", tried, show.Count(full.Network.Anchors, "anchor"), show.Count(len(full.Roles), "role"),
 				show.Count(len(full.Faults.Timed), "timed fault"), show.Count(full.Load.Writes, "write"), full.Stop)
 		})
 	})

@@ -47,7 +47,7 @@ func (a *app) simReport() *cobra.Command {
 		if *quick {
 			words = append(words, "--quick")
 			plan.Sizes, plan.Loss = []int{4, 7, 13}, []scenario.Share{0, scenario.Whole / 5, scenario.Whole * 2 / 5}
-			plan.Models, plan.Plays = []string{"uniform", "regions"}, []string{"mute", "equivocate"}
+			plan.Models, plan.Attacks = []string{"uniform", "regions"}, []string{"mute", "equivocate"}
 			if !f.Changed("seeds") {
 				plan.Seeds = 1
 			}

@@ -24,7 +24,7 @@ type Plan struct {
 	Models  []string           // how frames travel; all of sim
 	Loss    []scenario.Share   // of frames; 0 to 40 %
 	Lies    []string           // told while frames are lost; equivocate and withhold
-	Plays   []string           // to measure the pace under; mute, equivocate, delay, withhold
+	Attacks []string           // to measure the pace under; mute, equivocate, delay, withhold
 	Trust   []string           // scenarios of the library that attack trust; those that do
 }
 
@@ -59,8 +59,8 @@ func (p Plan) withDefaults() Plan {
 			"made-up-proofs", "farming", "sybil", "sybil-welcome", "long-absence",
 		}
 	}
-	if len(p.Plays) == 0 {
-		p.Plays = []string{"mute", "equivocate", "delay", "withhold"}
+	if len(p.Attacks) == 0 {
+		p.Attacks = []string{"mute", "equivocate", "delay", "withhold"}
 	}
 	return p
 }
@@ -73,7 +73,7 @@ func (p Plan) seeds() string {
 	return fmt.Sprintf("%d to %d", p.Seed, p.Seed+uint64(p.Seeds)-1)
 }
 
-// Runner plays a scenario, as sim.Run does.
+// Runner runs a scenario, as sim.Run does.
 type Runner func(context.Context, scenario.Scenario, sim.Options) (*sim.Result, error)
 
 // experiment is some worlds and what to do with their results, which come in the
@@ -96,7 +96,7 @@ func Collect(ctx context.Context, p Plan, run Runner, progress func(done, of int
 		}
 	}
 	d := StudyData{Info: p.Info}
-	results, err := play(ctx, p.Workers, all, run, progress)
+	results, err := runAll(ctx, p.Workers, all, run, progress)
 	if err != nil {
 		return d, err
 	}
@@ -114,9 +114,9 @@ type job struct {
 	marks int
 }
 
-// play runs all jobs, so many at a time. The first job that fails, in their
+// runAll runs all jobs, so many at a time. The first job that fails, in their
 // order, gives the error.
-func play(ctx context.Context, workers int, jobs []job, run Runner, progress func(done, of int)) ([]*sim.Result, error) {
+func runAll(ctx context.Context, workers int, jobs []job, run Runner, progress func(done, of int)) ([]*sim.Result, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	results, errs := make([]*sim.Result, len(jobs)), make([]error, len(jobs))

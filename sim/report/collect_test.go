@@ -15,7 +15,7 @@ import (
 // pretend is a runner whose results depend on the scenario alone.
 func pretend(_ context.Context, s scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	lying := 0
-	for _, r := range s.Cast {
+	for _, r := range s.Roles {
 		lying += r.Count
 	}
 	r := made(s.Seed, s.WithDefaults().Network.Anchors, lying, min(o.Marks, 100))
@@ -26,7 +26,7 @@ func pretend(_ context.Context, s scenario.Scenario, o sim.Options) (*sim.Result
 	return r, nil
 }
 
-var small = Plan{Seeds: 2, Sizes: []int{4, 7, 50}, Loss: []scenario.Share{0, 100_000}, Models: []string{"constant", "regions"}, Plays: []string{"mute"}}
+var small = Plan{Seeds: 2, Sizes: []int{4, 7, 50}, Loss: []scenario.Share{0, 100_000}, Models: []string{"constant", "regions"}, Attacks: []string{"mute"}}
 
 func TestStudyDependsOnThePlanAlone(t *testing.T) {
 	var first StudyData
@@ -47,7 +47,7 @@ func TestStudyDependsOnThePlanAlone(t *testing.T) {
 }
 
 func TestPlannedScenariosMakeSense(t *testing.T) {
-	p := Plan{Failure: &scenario.Scenario{Name: "failure", Cast: []scenario.Role{{Play: []string{"fork"}, Weight: "over"}}, Expect: []string{"agreement"}}}
+	p := Plan{Failure: &scenario.Scenario{Name: "failure", Roles: []scenario.Role{{Attacks: []string{"fork"}, Weight: "over"}}, Expect: []string{"agreement"}}}
 	var mu sync.Mutex
 	seen := 0
 	_, err := Collect(t.Context(), p, func(ctx context.Context, s scenario.Scenario, o sim.Options) (*sim.Result, error) {
@@ -101,7 +101,7 @@ func TestResultsStandWhereTheirWorldsDo(t *testing.T) {
 	if !reflect.DeepEqual(anchors, []int{4, 7, 50}) || len(d.Latency.Models) != 2 || len(d.Latency.Models[1].Points) != 2 {
 		t.Errorf("%v %v", anchors, d.Latency.Models)
 	}
-	for i, p := range d.Throughput.Plays[0].Points {
+	for i, p := range d.Throughput.Attacks[0].Points {
 		if p.Faulty != uint64(100*i) {
 			t.Errorf("point %d: %+v", i, p)
 		}

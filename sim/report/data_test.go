@@ -21,7 +21,7 @@ func made(seed uint64, anchors, lying, messages int) *sim.Result {
 		Faults: scenario.Faults{Loss: 50_000, Timed: []scenario.Fault{{Kind: "crash", At: time.Second, For: time.Second, Nodes: []int{0}}, {Kind: "partition", At: 2 * time.Second, Groups: [][]int{{0, 1}, {2, 3}}}}},
 	}
 	if lying > 0 {
-		s.Cast = []scenario.Role{{Play: []string{"equivocate", "withhold"}, Count: lying, Victims: []int{0, 1}, Every: time.Second, Rate: scenario.Whole / 2}}
+		s.Roles = []scenario.Role{{Attacks: []string{"equivocate", "withhold"}, Count: lying, Victims: []int{0, 1}, Every: time.Second, Rate: scenario.Whole / 2}}
 	}
 	x := &sim.Result{
 		Scenario: s, Events: 12_345, Virtual: 9 * time.Second, Faulty: uint64(100 * lying), Budget: uint64((100*anchors - 1) / 3), Total: uint64(100 * anchors),
@@ -142,7 +142,7 @@ func studied() StudyData {
 	for _, n := range []int{4, 10, 40, 100} {
 		d.Cost.Points = append(d.Cost.Points, CostPoint{Anchors: n, Blocks: 10, Messages: uint64(22 * n * n), Bytes: uint64(6000 * n * n)})
 	}
-	d.Heat = Heat{Source: src, Anchors: 10, Play: []string{"fork"}}
+	d.Heat = Heat{Source: src, Anchors: 10, Attacks: []string{"fork"}}
 	for liars := range 5 {
 		for i := range 3 {
 			c := HeatCell{Liars: liars, Faulty: uint64(liars), Total: 10, Over: liars > 3, Loss: scenario.Share(i * 100_000), Worlds: 4, Asked: 40, Final: 40 - 9*i}
@@ -153,12 +153,12 @@ func studied() StudyData {
 		}
 	}
 	d.Throughput = Throughput{Source: src, Anchors: 10}
-	for _, play := range []string{"mute", "equivocate"} {
-		p := PlayPace{Play: play}
+	for _, attack := range []string{"mute", "equivocate"} {
+		p := AttackPace{Attack: attack}
 		for liars := range 4 {
 			p.Points = append(p.Points, PacePoint{Faulty: uint64(liars), Total: 10, Writes: 500 / (1 + liars), Virtual: 8 * time.Second})
 		}
-		d.Throughput.Plays = append(d.Throughput.Plays, p)
+		d.Throughput.Attacks = append(d.Throughput.Attacks, p)
 	}
 	d.Failure = Failure{Source: src, Result: forked()}
 	for _, i := range scenario.Invariants {

@@ -127,7 +127,7 @@ func costOf(p Plan) experiment {
 // heatOf runs worlds with ever more liars and ever more lost frames.
 func heatOf(p Plan) experiment {
 	const anchors, most = 10, 6 // of 10 of the same weight, 3 may lie
-	d := Heat{Anchors: anchors, Play: p.Lies}
+	d := Heat{Anchors: anchors, Attacks: p.Lies}
 	var e experiment
 	for liars := range most + 1 {
 		for _, loss := range p.Loss {
@@ -136,7 +136,7 @@ func heatOf(p Plan) experiment {
 				Network: scenario.Network{Anchors: anchors}, Faults: scenario.Faults{Loss: loss}, Load: scenario.Load{Writes: 30, Reads: 6}, Stop: 10 * time.Second,
 			}
 			if liars > 0 {
-				s.Cast = []scenario.Role{{Play: d.Play, Count: liars, Rate: scenario.Whole}}
+				s.Roles = []scenario.Role{{Attacks: d.Attacks, Count: liars, Rate: scenario.Whole}}
 			}
 			if liars > (anchors-1)/3 {
 				s.Expect = []string{scenario.Invariants[sim.Agreement].Name} // goes on until agreement breaks
@@ -188,15 +188,15 @@ func paceOf(p Plan) experiment {
 	const anchors, most = 10, 3
 	p.Seeds = min(p.Seeds, mostWorlds)
 	var e experiment
-	for _, play := range p.Plays {
+	for _, attack := range p.Attacks {
 		for liars := range most + 1 {
 			s := scenario.Scenario{
-				Name: "pace", About: fmt.Sprintf("%d of %d lie: %s", liars, anchors, play), Network: scenario.Network{Anchors: anchors},
+				Name: "pace", About: fmt.Sprintf("%d of %d lie: %s", liars, anchors, attack), Network: scenario.Network{Anchors: anchors},
 				Links: scenario.Links{Model: "uniform", Delay: 8 * time.Millisecond, Spread: 8 * time.Millisecond},
 				Load:  scenario.Load{Clients: 4, Writes: 10_000, Reads: 1}, Stop: 8 * time.Second,
 			}
 			if liars > 0 {
-				s.Cast = []scenario.Role{{Play: []string{play}, Count: liars, Rate: scenario.Whole}}
+				s.Roles = []scenario.Role{{Attacks: []string{attack}, Count: liars, Rate: scenario.Whole}}
 			}
 			e.worlds = append(e.worlds, p.each(s)...)
 		}
@@ -204,8 +204,8 @@ func paceOf(p Plan) experiment {
 	e.take = func(d *StudyData, results []*sim.Result) {
 		d.Throughput = Throughput{Source: p.source(e.worlds), Anchors: anchors}
 		points := p.groups(results)
-		for i, play := range p.Plays {
-			pace := PlayPace{Play: play}
+		for i, attack := range p.Attacks {
+			pace := AttackPace{Attack: attack}
 			for _, group := range points[i*(most+1) : (i+1)*(most+1)] {
 				var point PacePoint
 				for _, r := range group {
@@ -215,7 +215,7 @@ func paceOf(p Plan) experiment {
 				}
 				pace.Points = append(pace.Points, point)
 			}
-			d.Throughput.Plays = append(d.Throughput.Plays, pace)
+			d.Throughput.Attacks = append(d.Throughput.Attacks, pace)
 		}
 	}
 	return e

@@ -73,7 +73,7 @@ func heatFigure(h Heat) figure {
 	}
 	f.Caption = fmt.Sprintf("Networks of %d anchors of the same weight, of which some lie (they %s), over links that lose frames. The deeper the blue, the more of the writes asked for were final when the time was up; each cell says how many. "+
 		"Black: an invariant broke, the one named in so many of the worlds. Outlined: the liars weigh more than the fault budget, and black may appear there only. "+
-		"Within the budget, lies and losses cost time, and nothing else.", h.Anchors, list(h.Play))
+		"Within the budget, lies and losses cost time, and nothing else.", h.Anchors, list(h.Attacks))
 	f.Drawing = c.svg(f.ID, f.Title, f.Caption)
 	f.Tables = []table{t.cut()}
 	return f

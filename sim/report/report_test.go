@@ -64,8 +64,8 @@ func pagesOf(t *testing.T) map[string]string {
 			bare.Latency.Models[i].Points[j].Samples = bare.Latency.Models[i].Points[j].Samples[:j%2]
 		}
 	}
-	bare.Cost.Points, bare.Heat.Cells, bare.Throughput.Plays = bare.Cost.Points[:1], bare.Heat.Cells[:1], bare.Throughput.Plays[:1]
-	bare.Throughput.Plays[0].Points = bare.Throughput.Plays[0].Points[:1]
+	bare.Cost.Points, bare.Heat.Cells, bare.Throughput.Attacks = bare.Cost.Points[:1], bare.Heat.Cells[:1], bare.Throughput.Attacks[:1]
+	bare.Throughput.Attacks[0].Points = bare.Throughput.Attacks[0].Points[:1]
 	all["study"], all["study bare"], all["study empty"] = studyPageOf(t, studied()), studyPageOf(t, bare), studyPageOf(t, StudyData{})
 	return all
 }
@@ -199,7 +199,7 @@ func TestHostileTextIsText(t *testing.T) {
 	r := forked()
 	r.Scenario.Name, r.Scenario.About = hostile, hostile
 	r.Broken[0].Text, r.Healed.Why = hostile, hostile
-	r.Scenario.Cast[0].Play[0] = hostile
+	r.Scenario.Roles[0].Attacks[0] = hostile
 	r.Attacks[0].Name, r.Verdicts[0].Invariant, r.Goals[0].Name = hostile, hostile, hostile
 	for i := range r.Marks {
 		if r.Marks[i].Kind == "message" {
@@ -209,7 +209,7 @@ func TestHostileTextIsText(t *testing.T) {
 		}
 	}
 	s := studied()
-	s.Failure.Result, s.Heat.Play, s.Latency.Models[0].Name, s.Throughput.Plays[0].Play = r, []string{hostile}, hostile, hostile
+	s.Failure.Result, s.Heat.Attacks, s.Latency.Models[0].Name, s.Throughput.Attacks[0].Attack = r, []string{hostile}, hostile, hostile
 	s.Command, s.Heat.Seeds, s.Heat.World, s.Heat.Cells[13].All[0] = hostile, hostile, hostile, hostile
 	for _, page := range []string{runPageOf(t, r), studyPageOf(t, s)} {
 		if strings.Contains(page, "<script") || strings.ContainsAny(page, "\x00\x1b") {

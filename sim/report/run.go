@@ -36,7 +36,7 @@ type runPage struct {
 	YAML     string
 	Facts    []fact
 	Weight   figure
-	Cast     table
+	Roles    table
 	Faults   table
 	Honest   bool
 	Checks   []check
@@ -82,10 +82,10 @@ func Run(w io.Writer, r *sim.Result, v Info) error {
 	of := func(f figure) figure { f.Caption += which; return f }
 	p := runPage{
 		Info: v, Title: or(s.Name, "A run") + fmt.Sprintf(", seed %d", s.Seed), Verdict: verdictOf(r), Sentence: sentence(s), About: s.About, YAML: string(s.Encode()),
-		Facts: facts(r), Weight: weightFigure(r), Cast: castTable(r), Faults: faultTable(s), Honest: len(s.Cast) == 0,
+		Facts: facts(r), Weight: weightFigure(r), Roles: roleTable(r), Faults: faultTable(s), Honest: len(s.Roles) == 0,
 		Checks: checks(r.Verdicts), Unlooked: list(sim.Unlooked(r.Verdicts)), Broken: brokenTable(r.Broken),
 		Closeup: of(closeupFigure("closeup", one, lying)), Overview: of(overviewFigure(one, lying)), Finality: finalityFigure(r.Finality), Heights: of(heightsFigure(one, lying)), Trust: scoreFigure(r, lying),
-		Goals: goals(r.Goals), Attacks: bars(r.Attacks, scenario.Plays), Refused: bars(r.Refused, nil), Proven: nodes(r.Proven), Trace: r.Trace.String(),
+		Goals: goals(r.Goals), Attacks: bars(r.Attacks, scenario.Attacks), Refused: bars(r.Refused, nil), Proven: nodes(r.Proven), Trace: r.Trace.String(),
 	}
 	return write(w, "run.html", p)
 }

@@ -59,7 +59,9 @@ func (s *scene) steps(r *sim.Result, lying map[int]bool) (steps []string) {
 	other := fmt.Sprintf("n%d makes B final at the same height. Neither can see that the other did.", b.first.Node)
 	if a.first.Node == b.first.Node {
 		other = "B is final there too, at the same height."
-		if slices.ContainsFunc(r.Scenario.Cast, func(c scenario.Role) bool { return slices.Contains(c.Play, "fork") || slices.Contains(c.Play, "twins") }) {
+		if slices.ContainsFunc(r.Scenario.Roles, func(c scenario.Role) bool {
+			return slices.Contains(c.Attacks, "fork") || slices.Contains(c.Attacks, "twins")
+		}) {
 			other = "B is final there too, at the same height: it runs twice on one key."
 		}
 	}

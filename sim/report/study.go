@@ -65,7 +65,7 @@ type CostPoint struct {
 type Heat struct {
 	Source
 	Anchors int
-	Play    []string
+	Attacks []string
 	Cells   []HeatCell // by share of the weight, then by loss
 }
 
@@ -86,12 +86,12 @@ type HeatCell struct {
 type Throughput struct {
 	Source
 	Anchors int
-	Plays   []PlayPace
+	Attacks []AttackPace
 }
 
-// PlayPace is the pace under one way to lie.
-type PlayPace struct {
-	Play   string
+// AttackPace is the pace under one way to lie.
+type AttackPace struct {
+	Attack string
 	Points []PacePoint // by share of the weight
 }
 

@@ -56,7 +56,7 @@ var conducts = []struct {
 	{"contradicts itself", "epoch-ends", 8},
 }
 
-// trustOf plays the scenarios that attack trust.
+// trustOf runs the scenarios that attack trust.
 func trustOf(p Plan) experiment {
 	var e experiment
 	for _, name := range p.Trust {

@@ -122,7 +122,7 @@ func links(l scenario.Links) string {
 	return fmt.Sprintf("frames taking %s to %s", brief(l.Delay), brief(l.Delay+l.Spread))
 }
 
-// whoOf reports which anchors play a role.
+// whoOf reports which anchors have a role.
 func whoOf(r scenario.Role) string {
 	switch {
 	case len(r.Anchors) > 0:

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrInvalid is wrapped by errors about scenarios that cannot be played.
+// ErrInvalid is wrapped by errors about scenarios that cannot be run.
 var ErrInvalid = errors.New("sim: the scenario makes no sense")
 
 // problem is what makes no sense, and where.
@@ -53,7 +53,7 @@ const (
 
 // Check reports what makes no sense in the scenario with its defaults, wrapped
 // in ErrInvalid with the path of the value. How much may lie is weighed when
-// the scenario is played.
+// the scenario is run.
 func (s Scenario) Check() error {
 	s = s.WithDefaults()
 	if err := s.checkNames(); err != nil {
@@ -64,7 +64,7 @@ func (s Scenario) Check() error {
 	c.text("about", s.About, 300)
 	c.network(s.Network)
 	c.links(s.Links)
-	c.cast(s)
+	c.roles(s)
 	c.faults(s)
 	c.govern(s)
 	c.load(s.Load, s.Stop)
@@ -86,15 +86,15 @@ func (s Scenario) checkNames() error {
 	for i, r := range s.Links.Regions {
 		c.name(fmt.Sprintf("links.regions[%d]", i), r, Regions)
 	}
-	plays, kinds, invariants := names(Plays), names(FaultKinds), names(Invariants)
+	attacks, kinds, invariants := names(Attacks), names(FaultKinds), names(Invariants)
 	for i, m := range s.Govern {
 		c.name(fmt.Sprintf("govern[%d].kind", i), m.Kind, names(motionKinds))
 		c.known(fmt.Sprintf("govern[%d].guard", i), m.Guard, guards)
 	}
-	for i, r := range s.Cast {
+	for i, r := range s.Roles {
 		path := fmt.Sprintf("cast[%d]", i)
-		for j, p := range r.Play {
-			c.name(fmt.Sprintf("%s.play[%d]", path, j), p, plays)
+		for j, p := range r.Attacks {
+			c.name(fmt.Sprintf("%s.play[%d]", path, j), p, attacks)
 		}
 		c.known(path+".weight", r.Weight, weights)
 		c.known(path+".during", r.During, moments[:1])
@@ -276,7 +276,7 @@ func (c *checker) outcome(s Scenario) {
 		c.need(g != "healed" || s.Heal != nil, fmt.Sprintf("shows[%d]", i), "nothing heals: say heal")
 	}
 	if len(s.Expect) > 0 {
-		c.need(len(s.Cast) > 0 || s.LyingDisk(), "expect", "nothing may break, since no anchor and no disk lies")
+		c.need(len(s.Roles) > 0 || s.LyingDisk(), "expect", "nothing may break, since no anchor and no disk lies")
 		c.need(s.Heal == nil, "expect", "expect and heal: a network whose promise is broken has nothing to come back to")
 	}
 	if s.Heal != nil {
@@ -287,7 +287,7 @@ func (c *checker) outcome(s Scenario) {
 
 // liars is how many anchors lie at least.
 func (s Scenario) liars() (n int) {
-	for _, r := range s.Cast {
+	for _, r := range s.Roles {
 		switch {
 		case r.In != "": // honest in the root scope
 		case r.Weight == "over":
@@ -304,16 +304,16 @@ func (s Scenario) liars() (n int) {
 	return n
 }
 
-// alone are the plays that run a machine of their own on an anchor's key.
+// alone are the attacks that run a machine of their own on an anchor's key.
 var alone = []string{"twins", "fork", "amnesia"}
 
-func (c *checker) cast(s Scenario) {
+func (c *checker) roles(s Scenario) {
 	anchors, liars := s.Network.Anchors, 0
 	taken := make(map[int]int) // anchors, to the role that names them
 	weighed, most := -1, ""    // the last role by weight, and its
-	for i, r := range s.Cast {
+	for i, r := range s.Roles {
 		path := fmt.Sprintf("cast[%d]", i)
-		c.plays(path+".play", r.Play)
+		c.attacks(path+".play", r.Attacks)
 		ways := 0
 		for _, given := range []bool{len(r.Anchors) > 0, r.Count != 0, r.Weight != ""} {
 			if given {
@@ -364,12 +364,12 @@ func (c *checker) cast(s Scenario) {
 	}
 }
 
-func (c *checker) plays(path string, plays []string) {
-	c.need(len(plays) > 0, path, "is missing: a role plays something")
+func (c *checker) attacks(path string, attacks []string) {
+	c.need(len(attacks) > 0, path, "is missing: a role plays something")
 	single := ""
-	for i, p := range plays {
+	for i, p := range attacks {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		c.need(!slices.Contains(plays[:i], p), at, "%q is there twice", p)
+		c.need(!slices.Contains(attacks[:i], p), at, "%q is there twice", p)
 		if slices.Contains(alone, p) {
 			c.need(single == "", at, "%q and %q are not played at once: make them two roles", single, p)
 			single = p

@@ -58,5 +58,5 @@ func (c *checker) govern(s Scenario) {
 func (s Scenario) HoldsKey(n int) bool {
 	return n < s.Network.Anchors ||
 		slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Kind == "admit" && m.Node == n }) ||
-		slices.ContainsFunc(s.Cast, func(r Role) bool { return slices.Contains(r.Anchors, n) })
+		slices.ContainsFunc(s.Roles, func(r Role) bool { return slices.Contains(r.Anchors, n) })
 }

@@ -32,14 +32,14 @@ func (c *checker) founding(path string, s Scenario, i int) {
 	}
 }
 
-// everywhere are the plays that touch a node as a whole.
+// everywhere are the attacks that touch a node as a whole.
 var everywhere = []string{"twins", "fork", "amnesia", "clock"}
 
-// inScope checks a role that is played in one scope alone.
+// inScope checks a role of one scope alone.
 func (c *checker) inScope(path string, s Scenario, r Role) {
 	c.need(slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Kind == "delegate" && m.Prefix == r.In }), path+".in", "no motion founds a scope for %q", r.In)
 	c.need(r.Count == 0 && (r.Weight == "" || r.Weight == "all"), path, "who lies in one scope is said by anchors, or weight: all")
-	for _, p := range r.Play {
+	for _, p := range r.Attacks {
 		c.need(!slices.Contains(everywhere, p), path+".play", "%q is played in all scopes", p)
 	}
 	c.share(path+".rate", r.Rate)

@@ -129,7 +129,7 @@ func TestCheckTakesWhatIsAtTheBounds(t *testing.T) {
 }
 
 func TestCheckAloneNamesThePath(t *testing.T) {
-	s := Scenario{Cast: []Role{{Play: []string{"mute"}, Anchors: []int{1, 9}}}}
+	s := Scenario{Roles: []Role{{Attacks: []string{"mute"}, Anchors: []int{1, 9}}}}
 	err := s.Check()
 	if !errors.Is(err, ErrInvalid) || err.Error() != "sim: the scenario makes no sense: cast[0].anchors[1]: there is no anchor 9; there are 7, from 0" {
 		t.Errorf("got %v", err)
@@ -141,7 +141,7 @@ func TestCheckAloneNamesThePath(t *testing.T) {
 
 func TestDefaultsFillZeroesAndNothingElse(t *testing.T) {
 	s := Scenario{
-		Cast:   []Role{{Play: []string{"mute"}, Weight: "budget"}, {Play: []string{"mute"}, Rate: 7}},
+		Roles:  []Role{{Attacks: []string{"mute"}, Weight: "budget"}, {Attacks: []string{"mute"}, Rate: 7}},
 		Faults: Faults{Timed: []Fault{{Kind: "crash"}, {Kind: "slow"}, {Kind: "cut"}, {Kind: "step", By: -time.Minute}}}, Heal: &Heal{},
 	}
 	want := Scenario{
@@ -150,7 +150,7 @@ func TestDefaultsFillZeroesAndNothingElse(t *testing.T) {
 			View: time.Second, MaxView: 16 * time.Second, Offer: 250 * time.Millisecond, Settle: 100 * time.Millisecond,
 		}, EpochBlocks: 10_000, EpochTime: time.Hour, Whole: 64, Judged: 4},
 		Links: Links{Model: "uniform", Delay: time.Millisecond, Spread: 4 * time.Millisecond, Most: 10 * time.Second},
-		Cast:  []Role{{Play: []string{"mute"}, Weight: "budget", Rate: Whole / 2}, {Play: []string{"mute"}, Rate: 7}},
+		Roles: []Role{{Attacks: []string{"mute"}, Weight: "budget", Rate: Whole / 2}, {Attacks: []string{"mute"}, Rate: 7}},
 		Faults: Faults{Timed: []Fault{
 			{Kind: "crash", Keep: "some"}, {Kind: "slow", By: time.Second}, {Kind: "cut"}, {Kind: "step", By: -time.Minute},
 		}},
@@ -160,7 +160,7 @@ func TestDefaultsFillZeroesAndNothingElse(t *testing.T) {
 	if got := s.WithDefaults(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if s.Cast[0].Rate != 0 || s.Faults.Timed[0].Keep != "" || s.Heal.Within != 0 {
+	if s.Roles[0].Rate != 0 || s.Faults.Timed[0].Keep != "" || s.Heal.Within != 0 {
 		t.Errorf("the scenario itself changed: %+v", s)
 	}
 	regions := Scenario{Links: Links{Model: "regions"}}.WithDefaults().Links

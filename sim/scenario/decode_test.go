@@ -17,7 +17,7 @@ import (
 func TestDecodeReadsYAMLAndJSON(t *testing.T) {
 	want := Scenario{
 		Name: "both", Seed: 18446744073709551615, Network: Network{Anchors: 4, Trust: []Share{0, Whole / 3}, Timing: quorum.Timing{MaxView: 20 * time.Second}},
-		Cast:   []Role{{Play: []string{"mute"}, Anchors: []int{3}, Until: 90 * time.Second}},
+		Roles:  []Role{{Attacks: []string{"mute"}, Anchors: []int{3}, Until: 90 * time.Second}},
 		Faults: Faults{Loss: 50_000, Timed: []Fault{{Kind: "partition", Groups: [][]int{{0, 1}, {2}}, OneWay: true}, {Kind: "step", By: -2 * time.Second}}},
 		Heal:   &Heal{},
 	}
@@ -216,13 +216,13 @@ func drawValid(t *rapid.T) Scenario {
 	}
 	free := n.Anchors - 1
 	for range number(0, 3) {
-		r := Role{Play: []string{one(names(Plays))}, From: span(), Every: span(), Rate: share()}
+		r := Role{Attacks: []string{one(names(Attacks))}, From: span(), Every: span(), Rate: share()}
 		if r.Count = number(0, min(free, 3)); r.Count == 0 {
 			continue
 		}
 		free -= r.Count
 		r.Victims = some(n.Anchors)
-		s.Cast = append(s.Cast, r)
+		s.Roles = append(s.Roles, r)
 	}
 	stop, nodes := s.WithDefaults().Stop, n.Anchors+n.Observers
 	for range number(0, 4) {
@@ -260,12 +260,12 @@ func drawValid(t *rapid.T) Scenario {
 	}
 	if yes() {
 		s.Heal = &Heal{Within: span()}
-	} else if len(s.Cast) > 0 {
+	} else if len(s.Roles) > 0 {
 		s.Expect = slices.Clone(names(Invariants)[:number(0, 3)])
 	}
-	for i := range s.Cast {
-		if len(s.Cast[i].Victims) == 0 {
-			s.Cast[i].Victims = nil
+	for i := range s.Roles {
+		if len(s.Roles[i].Victims) == 0 {
+			s.Roles[i].Victims = nil
 		}
 	}
 	if len(s.Expect) == 0 {

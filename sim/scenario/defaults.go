@@ -44,9 +44,9 @@ func (s Scenario) WithDefaults() Scenario {
 	}
 	or(&l.Most, 10*time.Second)
 
-	s.Cast = slices.Clone(s.Cast)
-	for i := range s.Cast {
-		or(&s.Cast[i].Rate, Whole/2)
+	s.Roles = slices.Clone(s.Roles)
+	for i := range s.Roles {
+		or(&s.Roles[i].Rate, Whole/2)
 	}
 
 	s.Faults.Timed = slices.Clone(s.Faults.Timed)

@@ -36,7 +36,7 @@ func Draw(seed uint64) Scenario {
 	}
 	s.Load.Names = s.Load.Writes / 3
 	if s.Network.Mode == "bft" && !d.one(4) {
-		s.Cast = d.cast(s.Stop)
+		s.Roles = d.roles(s.Stop)
 	}
 	s.Faults = d.faults(s)
 	d.epochs(&s.Network, bursts)
@@ -97,15 +97,15 @@ func long(s *Scenario) (bursts int) {
 
 // forgers makes half of the roles forge as well, and some propose out of turn.
 func (d drawing) forgers(s *Scenario) {
-	for i := range s.Cast {
-		r := &s.Cast[i]
-		lone := slices.ContainsFunc(r.Play, func(p string) bool { return slices.Contains(alone, p) })
-		r.Play = slices.Clone(r.Play)
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		lone := slices.ContainsFunc(r.Attacks, func(p string) bool { return slices.Contains(alone, p) })
+		r.Attacks = slices.Clone(r.Attacks)
 		if d.one(2) {
-			r.Play = append(r.Play, "forge")
+			r.Attacks = append(r.Attacks, "forge")
 		}
 		if d.one(4) && !lone {
-			r.Play = append(r.Play, "interject")
+			r.Attacks = append(r.Attacks, "interject")
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (d drawing) govern(s *Scenario) {
 	n.EpochBlocks = 3 + d.IntN(10)
 	at := func() time.Duration { return d.between(0, s.Stop/2) }
 	s.Govern = append(s.Govern, Motion{Kind: "admit", At: at(), Node: n.Anchors, Sponsor: d.IntN(n.Anchors)})
-	safe := len(s.Cast) == 0 && !s.LyingDisk()
+	safe := len(s.Roles) == 0 && !s.LyingDisk()
 	switch {
 	case safe && n.Anchors > 4 && d.one(2):
 		s.Govern = append(s.Govern, Motion{Kind: "retire", At: at(), Node: d.IntN(n.Anchors)})
@@ -180,14 +180,14 @@ func (d drawing) govern(s *Scenario) {
 		s.Govern = append(s.Govern, Motion{Kind: "policy", At: at(), EpochBlocks: 3 + d.IntN(20)})
 	}
 	switch {
-	case len(s.Cast) > 0 && d.one(3): // liars without a name are the last ones
+	case len(s.Roles) > 0 && d.one(3): // liars without a name are the last ones
 		s.Govern = append(s.Govern, Motion{Kind: "readmit", At: s.Stop/4 + at(), Node: n.Anchors - 1})
 	case safe && d.one(3):
 		s.Govern = append(s.Govern, Motion{Kind: "attest", At: at(), Node: d.IntN(n.Anchors), Score: Share(200_000 + 50_000*d.IntN(9))})
 	}
 }
 
-// approval draws motions, and plays of liars with them.
+// approval draws motions, and attacks of liars with them.
 func (d drawing) approval(s *Scenario) {
 	a := Approval{Motions: 1 + d.IntN(max(1, min(5, 60/s.Network.Anchors))), Keys: 1 + d.IntN(4), Share: Share(400_000 + 50_000*d.IntN(9))}
 	if d.one(2) {
@@ -218,9 +218,9 @@ func (d drawing) approval(s *Scenario) {
 	if len(s.Govern) > 0 && d.one(2) {
 		s.Govern = append(s.Govern, Motion{Kind: "policy", At: d.between(0, s.Stop/2), Share: Share(400_000 + 50_000*d.IntN(9))})
 	}
-	for i := range s.Cast {
-		r := &s.Cast[i]
-		r.Play = append(slices.Clone(r.Play), ballotPlays[d.IntN(len(ballotPlays))])
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		r.Attacks = append(slices.Clone(r.Attacks), ballotAttacks[d.IntN(len(ballotAttacks))])
 	}
 }
 
@@ -236,8 +236,8 @@ func (d drawing) links() Links {
 	return Links{Model: "uniform", Delay: d.between(100*time.Microsecond, 5*time.Millisecond), Spread: d.between(0, 50*time.Millisecond)}
 }
 
-// cast draws one or two coalitions that together are within the budget.
-func (d drawing) cast(stop time.Duration) (cast []Role) {
+// roles draws one or two coalitions that together are within the budget.
+func (d drawing) roles(stop time.Duration) (roles []Role) {
 	weight := []string{"budget"}
 	if d.one(3) {
 		weight = []string{"half", "budget"}
@@ -245,11 +245,11 @@ func (d drawing) cast(stop time.Duration) (cast []Role) {
 	for _, w := range weight {
 		r := Role{Weight: w, Rate: d.share(900_000) + 100_000}
 		for _, i := range d.Perm(len(usual()))[:1+d.IntN(3)] {
-			name := Plays[i].Name
-			if slices.Contains(alone, name) && len(r.Play) > 0 {
+			name := Attacks[i].Name
+			if slices.Contains(alone, name) && len(r.Attacks) > 0 {
 				continue
 			}
-			r.Play = append(r.Play, name)
+			r.Attacks = append(r.Attacks, name)
 			if slices.Contains(alone, name) {
 				break
 			}
@@ -260,9 +260,9 @@ func (d drawing) cast(stop time.Duration) (cast []Role) {
 		if d.one(4) {
 			r.Every = d.between(500*time.Millisecond, 3*time.Second)
 		}
-		cast = append(cast, r)
+		roles = append(roles, r)
 	}
-	return cast
+	return roles
 }
 
 // guard draws when what takes approval of some keys that leases hold, and time for leases to end.

@@ -23,8 +23,8 @@ func (d drawing) reads(s *Scenario) {
 		churn := Fault{Kind: "churn", At: f.At, For: f.For, Rate: int64(1 + d.IntN(8)), Nodes: d.Perm(n)[:1+d.IntN(n-1)]}
 		s.Faults.Timed = append(s.Faults.Timed, churn)
 	}
-	others := slices.DeleteFunc(slices.Clone(s.Cast), func(r Role) bool { return r.In == "" })
-	if len(others) < len(s.Cast) && f.Kind == "lag" && d.one(2) {
-		s.Cast = append(others, Role{Play: []string{"stale"}, Weight: "budget", Rate: Whole})
+	others := slices.DeleteFunc(slices.Clone(s.Roles), func(r Role) bool { return r.In == "" })
+	if len(others) < len(s.Roles) && f.Kind == "lag" && d.one(2) {
+		s.Roles = append(others, Role{Attacks: []string{"stale"}, Weight: "budget", Rate: Whole})
 	}
 }

@@ -30,7 +30,7 @@ func (d drawing) nested(s *Scenario) {
 	}
 	if d.one(2) {
 		in := founded[d.IntN(len(founded))]
-		s.Cast = append(slices.Clone(s.Cast), Role{Play: d.hostile(), In: in, Weight: "all", From: d.between(0, s.Stop/2), Rate: d.share(900_000) + 100_000})
+		s.Roles = append(slices.Clone(s.Roles), Role{Attacks: d.hostile(), In: in, Weight: "all", From: d.between(0, s.Stop/2), Rate: d.share(900_000) + 100_000})
 	}
 	for range d.IntN(3) {
 		f := Fault{Kind: []string{"crash", "cut", "clog", "churn", "slow"}[d.IntN(5)], During: DuringHandover, For: d.between(50*time.Millisecond, 2*time.Second)}
@@ -61,19 +61,19 @@ func (d drawing) revoked(s *Scenario, founded []string) {
 		}
 	}
 	if d.one(2) {
-		s.Cast = append(slices.Clone(s.Cast), Role{Play: slices.Clone(scopePlays), In: founded[d.IntN(len(founded))], Anchors: []int{d.IntN(n.Anchors)}, From: d.between(0, s.Stop/2)})
+		s.Roles = append(slices.Clone(s.Roles), Role{Attacks: slices.Clone(scopeAttacks), In: founded[d.IntN(len(founded))], Anchors: []int{d.IntN(n.Anchors)}, From: d.between(0, s.Stop/2)})
 	}
 }
 
-// hostile draws the plays of the anchors of one scope in it.
-func (d drawing) hostile() (plays []string) {
+// hostile draws the attacks of the anchors of one scope in it.
+func (d drawing) hostile() (attacks []string) {
 	for _, i := range d.Perm(len(usual()))[:2+d.IntN(4)] {
-		if name := Plays[i].Name; !slices.Contains(everywhere, name) && !slices.Contains(plays, name) {
-			plays = append(plays, name)
+		if name := Attacks[i].Name; !slices.Contains(everywhere, name) && !slices.Contains(attacks, name) {
+			attacks = append(attacks, name)
 		}
 	}
-	if len(plays) == 0 {
-		plays = []string{"mute"}
+	if len(attacks) == 0 {
+		attacks = []string{"mute"}
 	}
-	return plays
+	return attacks
 }

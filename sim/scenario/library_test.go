@@ -61,15 +61,15 @@ func TestLibraryBeginsWithWhatToRunFirst(t *testing.T) {
 	}
 }
 
-func TestLibraryShowsEveryPlayAndFault(t *testing.T) {
+func TestLibraryShowsEveryAttackAndFault(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, name := range libraryNames() {
 		s, err := FromLibrary(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range s.Cast {
-			for _, p := range r.Play {
+		for _, r := range s.Roles {
+			for _, p := range r.Attacks {
 				seen["play "+p] = true
 			}
 		}
@@ -77,9 +77,9 @@ func TestLibraryShowsEveryPlayAndFault(t *testing.T) {
 			seen["kind "+f.Kind] = true
 		}
 	}
-	for _, p := range Plays {
+	for _, p := range Attacks {
 		if !seen["play "+p.Name] {
-			t.Errorf("nobody plays %s", p.Name)
+			t.Errorf("no role makes the attack %s", p.Name)
 		}
 	}
 	for _, k := range FaultKinds {
@@ -114,7 +114,7 @@ func TestLibraryKeepsToTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		faulty, over := make(map[int]bool), false
-		for _, r := range s.Cast {
+		for _, r := range s.Roles {
 			for _, a := range r.Anchors {
 				if a < s.Network.Anchors {
 					faulty[a] = true
@@ -124,7 +124,7 @@ func TestLibraryKeepsToTheBudget(t *testing.T) {
 				faulty[s.Network.Anchors-1-i] = true
 			}
 			over = over || r.Weight == "over"
-			if r.Weight == "budget" && slices.ContainsFunc(s.Cast, func(o Role) bool { return o.Weight == "" }) {
+			if r.Weight == "budget" && slices.ContainsFunc(s.Roles, func(o Role) bool { return o.Weight == "" }) {
 				t.Errorf("%s: this test adds up no budget with other roles", name)
 			}
 		}
@@ -133,8 +133,8 @@ func TestLibraryKeepsToTheBudget(t *testing.T) {
 				for _, a := range f.Nodes {
 					faulty[a] = true
 				}
-				if len(s.Cast) > 0 && s.Cast[0].Weight == "budget" {
-					t.Errorf("%s: the cast takes the budget, and a disk lies besides", name)
+				if len(s.Roles) > 0 && s.Roles[0].Weight == "budget" {
+					t.Errorf("%s: the roles take the budget, and a disk lies besides", name)
 				}
 			}
 		}
@@ -162,9 +162,9 @@ func TestUnknownScenarioSuggestsTheNearest(t *testing.T) {
 	}
 }
 
-// TestLibraryProposesWhatCanBePlayed applies the changes that comments propose,
+// TestLibraryProposesWhatCanBeRun applies the changes that comments propose,
 // each by itself, or together where they stand side by side.
-func TestLibraryProposesWhatCanBePlayed(t *testing.T) {
+func TestLibraryProposesWhatCanBeRun(t *testing.T) {
 	change := regexp.MustCompile(`--(set|nodes|seed) ('[^']+'|[^\s,]+)( ?)`)
 	changes := 0
 	for _, name := range libraryNames() {

@@ -3,9 +3,10 @@ package scenario
 // Named is something that a scenario or a report can name.
 type Named struct{ Name, About string }
 
-// Plays are the attacks, or ways to lie, for Role.Play. To add one: append it here (drawn worlds count places in this
-// list), give it code in sim's newPlay, a scenario in the library that shows it, and a row in docs/simulation.md.
-var Plays = []Named{
+// Attacks are the attacks, or ways to lie, for Role.Attacks. To add one: append it here (drawn worlds count places in
+// this list), give it code in sim's newAttack, a scenario in the library that shows it, and a row in
+// docs/simulation.md.
+var Attacks = []Named{
 	{"equivocate", "votes for one block before some and for another before others, and proposes two"},
 	{"twins", "runs twice on one key; both think that they are honest"},
 	{"fork", "runs twice on one key, each half talking to one half of the honest, to make each half commit another block"},
@@ -123,17 +124,17 @@ var Invariants = []Named{
 	{"settled", "once the faults are over, all that was asked before is answered, and where no anchor lies the network comes to rest; machines do nothing for which no alarm was set (P17, P18)"},
 }
 
-// ballotPlays are those about motions. They are drawn only where there are some.
-var ballotPlays = []string{"bury", "bothways", "stuff", "counterfeit", "heckle", "contradict", "parrot"}
+// ballotAttacks are those about motions. They are drawn only where there are some.
+var ballotAttacks = []string{"bury", "bothways", "stuff", "counterfeit", "heckle", "contradict", "parrot"}
 
-// scopePlays are those about scopes that can be revoked. They are drawn only where there are some.
-var scopePlays = []string{"mutiny"}
+// scopeAttacks are those about scopes that can be revoked. They are drawn only where there are some.
+var scopeAttacks = []string{"mutiny"}
 
-// besides are plays that are drawn by themselves, on top of the others of a role.
+// besides are attacks that are drawn by themselves, on top of the others of a role.
 var besides = []string{"forge", "interject"}
 
-// usual are the names of the plays that are drawn for any role.
-func usual() []Named { return Plays[:len(Plays)-len(ballotPlays)-len(scopePlays)-len(besides)] }
+// usual are the names of the attacks that are drawn for any role.
+func usual() []Named { return Attacks[:len(Attacks)-len(ballotAttacks)-len(scopeAttacks)-len(besides)] }
 
 // Goals are what runs are meant to reach: a sweep that never did has proven
 // less than it seems.

@@ -6,7 +6,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// Scenario is a whole run as plain data: the nodes and their links, liars and their plays,
+// Scenario is a whole run as plain data: the nodes and their links, liars and their attacks,
 // faults and their times, clients' requests, and the time by which the network must have
 // recovered. A Scenario and the version of this program determine every byte of a run.
 //
@@ -20,7 +20,7 @@ type Scenario struct {
 
 	Network  Network       `yaml:"network,omitempty"`
 	Links    Links         `yaml:"links,omitempty"`
-	Cast     []Role        `yaml:"cast,omitempty"`   // anchors that no role names are honest
+	Roles    []Role        `yaml:"cast,omitempty"`   // anchors that no role names are honest
 	Faults   Faults        `yaml:"faults,omitempty"` // of the world, not of people
 	Govern   []Motion      `yaml:"govern,omitempty"` // nodes that join or leave, and when
 	Load     Load          `yaml:"load,omitempty"`
@@ -36,7 +36,7 @@ type Scenario struct {
 	// until all of them have broken, and fails if one has not.
 	Expect []string `yaml:"expect,omitempty"`
 	// Shows names goals, of Goals. If there are some, the run fails unless each
-	// is reached and each play of the cast has told a lie: it would show nothing.
+	// is reached and each attack of the roles has told a lie: it would show nothing.
 	Shows []string `yaml:"shows,omitempty"`
 }
 
@@ -76,11 +76,11 @@ var Regions = []string{"virginia", "oregon", "ireland", "frankfurt", "saopaulo",
 // Role is a coalition: anchors that lie on one shared plan. It holds the keys of
 // its own members only.
 type Role struct {
-	Play    []string      `yaml:"play"`              // names of Plays; all at once
+	Attacks []string      `yaml:"play"`              // names of Attacks; all at once
 	Anchors []int         `yaml:"anchors,omitempty"` // by number, from 0; observers among them hold keys, and no seat yet
 	Count   int           `yaml:"count,omitempty"`   // in place of Anchors: so many, the last ones that no other role has
 	Weight  string        `yaml:"weight,omitempty"`  // in place of Count: "budget", as many as may lie; "half" of them; "over", the fewest that are too many; "all" of the scope that In names
-	Victims []int         `yaml:"victims,omitempty"` // half of the honest ones, chosen again as the play goes on
+	Victims []int         `yaml:"victims,omitempty"` // half of the honest ones, chosen again as the attack goes on
 	From    time.Duration `yaml:"from,omitempty"`    // honest before; 0s
 	Until   time.Duration `yaml:"until,omitempty"`   // honest afterwards; 0s: to the end
 	Every   time.Duration `yaml:"every,omitempty"`   // lies and is honest in turn, half of this period each; 0s: always

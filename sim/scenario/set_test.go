@@ -10,7 +10,7 @@ import (
 
 func TestSetChangesOneValue(t *testing.T) {
 	base := Scenario{
-		Network: Network{Anchors: 7}, Cast: []Role{{Play: []string{"mute"}, Count: 1}, {Play: []string{"twins"}, Anchors: []int{2, 3}}},
+		Network: Network{Anchors: 7}, Roles: []Role{{Attacks: []string{"mute"}, Count: 1}, {Attacks: []string{"twins"}, Anchors: []int{2, 3}}},
 	}
 	for _, c := range []struct {
 		path, value string
@@ -21,13 +21,13 @@ func TestSetChangesOneValue(t *testing.T) {
 		{"network.anchors", "10", func(s *Scenario) { s.Network.Anchors = 10 }},
 		{"network.anchors", "null", func(s *Scenario) { s.Network.Anchors = 0 }},
 		{"network", "{mode: crash}", func(s *Scenario) { s.Network = Network{Mode: "crash"} }},
-		{"cast[0].count", "2", func(s *Scenario) { s.Cast[0].Count = 2 }},
-		{"cast[1].anchors[0]", "6", func(s *Scenario) { s.Cast[1].Anchors[0] = 6 }},
-		{"cast[1].anchors[2]", "6", func(s *Scenario) { s.Cast[1].Anchors = []int{2, 3, 6} }},
-		{"cast[2].play", "[flood]", func(s *Scenario) { s.Cast = append(s.Cast, Role{Play: []string{"flood"}}) }},
-		{"cast[0]", "null", func(s *Scenario) { s.Cast = s.Cast[1:] }},
-		{"cast", "[]", func(s *Scenario) { s.Cast = nil }},
-		{"cast", "null", func(s *Scenario) { s.Cast = nil }},
+		{"cast[0].count", "2", func(s *Scenario) { s.Roles[0].Count = 2 }},
+		{"cast[1].anchors[0]", "6", func(s *Scenario) { s.Roles[1].Anchors[0] = 6 }},
+		{"cast[1].anchors[2]", "6", func(s *Scenario) { s.Roles[1].Anchors = []int{2, 3, 6} }},
+		{"cast[2].play", "[flood]", func(s *Scenario) { s.Roles = append(s.Roles, Role{Attacks: []string{"flood"}}) }},
+		{"cast[0]", "null", func(s *Scenario) { s.Roles = s.Roles[1:] }},
+		{"cast", "[]", func(s *Scenario) { s.Roles = nil }},
+		{"cast", "null", func(s *Scenario) { s.Roles = nil }},
 		{"load.writes", "100", func(s *Scenario) { s.Load.Writes = 100 }},
 		{"heal.within", "1m", func(s *Scenario) { s.Heal = &Heal{Within: time.Minute} }},
 		{"heal", "{}", func(s *Scenario) { s.Heal = &Heal{} }},
@@ -53,12 +53,12 @@ func TestSetChangesOneValue(t *testing.T) {
 }
 
 func copied(s Scenario) Scenario {
-	cast := make([]Role, len(s.Cast))
-	for i, r := range s.Cast {
+	roles := make([]Role, len(s.Roles))
+	for i, r := range s.Roles {
 		r.Anchors = append([]int(nil), r.Anchors...)
-		cast[i] = r
+		roles[i] = r
 	}
-	s.Cast = cast
+	s.Roles = roles
 	return s
 }
 
@@ -70,7 +70,7 @@ func TestSetSharesNoHeal(t *testing.T) {
 }
 
 func TestSetRefusesWithPathAndReason(t *testing.T) {
-	base := Scenario{Cast: []Role{{Play: []string{"mute"}, Count: 1}}}
+	base := Scenario{Roles: []Role{{Attacks: []string{"mute"}, Count: 1}}}
 	for _, c := range []struct{ path, value, want string }{
 		{"", "1", `"" is no path, such as faults.loss`},
 		{"faults..loss", "1", `"faults..loss" is no path`},

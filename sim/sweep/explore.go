@@ -13,11 +13,11 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// ExploreConfig states which schedules to play. The zero value of a field means the default named beside
+// ExploreConfig states which schedules to run. The zero value of a field means the default named beside
 // it.
 type ExploreConfig struct {
 	Seed   uint64              // of chance; 1
-	Worlds int                 // how many to play, those of Corpus besides; 1000
+	Worlds int                 // how many to run, those of Corpus besides; 1000
 	Corpus []scenario.Scenario // schedules to begin with
 	Blind  bool                // draws each schedule anew, whatever the others came to: to compare
 	Until  bool                // ends at the first failure
@@ -42,7 +42,7 @@ type ExploreFailure struct {
 
 // smallWorlds are the small worlds whose schedules are explored.
 func smallWorlds() []scenario.Scenario {
-	ground := func(name, mode string, anchors int, plays ...string) scenario.Scenario {
+	ground := func(name, mode string, anchors int, attacks ...string) scenario.Scenario {
 		s := scenario.Scenario{
 			Name: name, Network: scenario.Network{Anchors: anchors, Mode: mode, EpochBlocks: 12},
 			Links: scenario.Links{Model: "constant", Delay: 2 * time.Millisecond},
@@ -51,8 +51,8 @@ func smallWorlds() []scenario.Scenario {
 		}
 		s.Network.Timing.View = 200 * time.Millisecond
 		s.Network.Timing.MaxView = 800 * time.Millisecond
-		if len(plays) > 0 {
-			s.Cast = []scenario.Role{{Play: plays, Anchors: []int{anchors - 1}, Rate: scenario.Whole / 2}}
+		if len(attacks) > 0 {
+			s.Roles = []scenario.Role{{Attacks: attacks, Anchors: []int{anchors - 1}, Rate: scenario.Whole / 2}}
 		}
 		return s
 	}
@@ -95,7 +95,7 @@ type leading struct {
 	first  int
 }
 
-// Explore plays schedules of small worlds, and notes the states of consensus that they reach. Most schedules begin as
+// Explore runs schedules of small worlds, and notes the states of consensus that they reach. Most schedules begin as
 // one that reached a rare state, and go on at random from there, as in Go-Explore (Ecoffet et al., "First return,
 // then explore", Nature 590, 2021): a world is a function of its schedule, so that it reaches the state again. The
 // result depends on the configuration alone. If ctx ends, the result is that of the runs so far, and the error is
@@ -112,7 +112,7 @@ func Explore(ctx context.Context, cfg ExploreConfig) (*Explored, error) {
 		if at < 0 || err != nil {
 			return nil, fmt.Errorf("%w: a schedule of %q, which is none of the worlds that are explored", scenario.ErrInvalid, s.Name)
 		}
-		if err := x.play(ctx, grounds, at, bytes); err != nil {
+		if err := x.run(ctx, grounds, at, bytes); err != nil {
 			return x.result(grounds), err
 		}
 	}
@@ -121,7 +121,7 @@ func Explore(ctx context.Context, cfg ExploreConfig) (*Explored, error) {
 			break
 		}
 		ground, bytes := x.next(len(grounds))
-		if err := x.play(ctx, grounds, ground, bytes); err != nil {
+		if err := x.run(ctx, grounds, ground, bytes); err != nil {
 			return x.result(grounds), err
 		}
 	}
@@ -131,7 +131,7 @@ func Explore(ctx context.Context, cfg ExploreConfig) (*Explored, error) {
 // tries is of how many states the one where the fewest worlds came is gone on from.
 const tries = 20
 
-// next is the schedule to play: a new one, or one that goes on from where few have been.
+// next is the schedule to run: a new one, or one that goes on from where few have been.
 func (x *explorer) next(grounds int) (ground int, bytes []byte) {
 	ground = x.rand.IntN(grounds)
 	if !x.cfg.Blind && len(x.order) > 0 && x.rand.IntN(3) > 0 {
@@ -147,8 +147,8 @@ func (x *explorer) next(grounds int) (ground int, bytes []byte) {
 	return ground, append(bytes, scenario.DrawSchedule(x.rand)...)
 }
 
-// play plays a schedule, and notes where it came.
-func (x *explorer) play(ctx context.Context, grounds []scenario.Scenario, ground int, bytes []byte) error {
+// run runs a schedule, and notes where it came.
+func (x *explorer) run(ctx context.Context, grounds []scenario.Scenario, ground int, bytes []byte) error {
 	s := grounds[ground]
 	s.Seed, s.Schedule = 1, hex.EncodeToString(bytes)
 	visited := make(map[uint64]bool)

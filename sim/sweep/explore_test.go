@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// TestSchedulesHold plays the schedules on record (with -short, some), which came to states of consensus that are rare,
+// TestSchedulesHold runs the schedules on record (with -short, some), which came to states of consensus that are rare,
 // and a few that go on from there.
 func TestSchedulesHold(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "schedules", "*.yaml"))

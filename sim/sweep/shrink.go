@@ -203,7 +203,7 @@ func (k *shrinker) numbers() {
 	for _, path := range sizes {
 		k.less(path)
 	}
-	for i := range k.best.Cast {
+	for i := range k.best.Roles {
 		for _, key := range []string{"count", "from", "until"} {
 			k.less(fmt.Sprintf("cast[%d].%s", i, key))
 		}
@@ -263,13 +263,13 @@ func without(s scenario.Scenario, from, size int) scenario.Scenario {
 	s.Network.Anchors = full.Anchors - anchors
 	s.Network.Observers = full.Observers - (size - anchors)
 	s.Bounds.At = kept(s.Bounds.At)
-	cast, timed := s.Cast, s.Faults.Timed
-	s.Cast, s.Faults.Timed = nil, nil
-	for _, r := range cast {
+	roles, timed := s.Roles, s.Faults.Timed
+	s.Roles, s.Faults.Timed = nil, nil
+	for _, r := range roles {
 		named := len(r.Anchors) > 0
 		r.Anchors, r.Victims = kept(r.Anchors), kept(r.Victims)
 		if !named || len(r.Anchors) > 0 {
-			s.Cast = append(s.Cast, r)
+			s.Roles = append(s.Roles, r)
 		}
 	}
 	for _, f := range timed {

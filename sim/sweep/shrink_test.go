@@ -22,9 +22,9 @@ func large() scenario.Scenario {
 		Name: "large", Seed: 9, Stop: 20 * time.Second, Heal: &scenario.Heal{Within: time.Minute},
 		Network: scenario.Network{Anchors: 13, Observers: 2, Trust: make([]scenario.Share, 13)},
 		Links:   scenario.Links{Model: "lognormal", Delay: 3 * time.Millisecond, Spread: time.Millisecond},
-		Cast: []scenario.Role{
-			{Play: []string{"mute"}, Anchors: []int{0}},
-			{Play: []string{"delay", "equivocate", "flood"}, Anchors: []int{2, 8, 11}, Victims: []int{1, 3}, From: time.Second},
+		Roles: []scenario.Role{
+			{Attacks: []string{"mute"}, Anchors: []int{0}},
+			{Attacks: []string{"delay", "equivocate", "flood"}, Anchors: []int{2, 8, 11}, Victims: []int{1, 3}, From: time.Second},
 		},
 		Faults: scenario.Faults{Loss: scenario.Whole / 10, Crash: scenario.Whole / 1000, Timed: []scenario.Fault{
 			{Kind: "cut", At: time.Second, For: 3 * time.Second, Nodes: []int{4, 13}},
@@ -49,7 +49,7 @@ func forks(_ context.Context, s scenario.Scenario) (string, bool) {
 			crash = crash || f.Kind == "crash" && n < len(s.Network.Trust) && s.Network.Trust[n] == 105_000
 		}
 	}
-	lies := slices.ContainsFunc(s.Cast, func(r scenario.Role) bool { return slices.Contains(r.Play, "equivocate") })
+	lies := slices.ContainsFunc(s.Roles, func(r scenario.Role) bool { return slices.Contains(r.Attacks, "equivocate") })
 	switch {
 	case full.Network.Anchors < 4:
 		return "agreement, beyond the fault budget", lies
@@ -80,11 +80,11 @@ func TestShrinkLeavesWhatAFailureNeeds(t *testing.T) {
 	want := scenario.Scenario{
 		Name: "large", Seed: 9, Stop: 100 * time.Millisecond, Links: scenario.Links{Model: "constant"},
 		Network: scenario.Network{Anchors: 4, Trust: s.Network.Trust},
-		Cast:    s.Cast,
+		Roles:   s.Roles,
 		Faults:  scenario.Faults{Timed: []scenario.Fault{{Kind: "crash", Nodes: []int{slices.Index(s.Network.Trust, 105_000)}}}},
 		Load:    scenario.Load{Clients: 1, Writes: 11, Reads: 1, Keys: 1},
 	}
-	if !bytes.Equal(s.Encode(), want.Encode()) || len(s.Cast) != 1 || !slices.Equal(s.Cast[0].Play, []string{"equivocate"}) || len(s.Cast[0].Anchors) > 1 {
+	if !bytes.Equal(s.Encode(), want.Encode()) || len(s.Roles) != 1 || !slices.Equal(s.Roles[0].Attacks, []string{"equivocate"}) || len(s.Roles[0].Anchors) > 1 {
 		t.Errorf("after %d tries:\n%s\nwant\n%s", tried, s.Encode(), want.Encode())
 	}
 	again, err := Shrink(t.Context(), large(), forks, nil)
@@ -125,11 +125,11 @@ func TestShrinkRefusesWhatPasses(t *testing.T) {
 func TestStoppedShrinkKeepsTheBest(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s, err := Shrink(ctx, large(), forks, func(tried int, best scenario.Scenario) {
-		if len(best.Cast) == 1 {
+		if len(best.Roles) == 1 {
 			stop()
 		}
 	})
-	if !errors.Is(err, context.Canceled) || len(s.Cast) != 1 || s.Network.Anchors != 13 {
+	if !errors.Is(err, context.Canceled) || len(s.Roles) != 1 || s.Network.Anchors != 13 {
 		t.Errorf("%v\n%s", err, s.Encode())
 	}
 }
@@ -139,14 +139,14 @@ func TestNodesThatStayKeepTheirParts(t *testing.T) {
 	if s.Network.Anchors != 9 || s.Network.Observers != 2 || len(s.Network.Trust) != 9 || s.Network.Trust[5] != 109_000 {
 		t.Errorf("network %+v", s.Network)
 	}
-	if got := s.Cast[1].Anchors; !slices.Equal(got, []int{2, 7}) {
+	if got := s.Roles[1].Anchors; !slices.Equal(got, []int{2, 7}) {
 		t.Errorf("liars %v", got)
 	}
 	if f := s.Faults.Timed; !slices.Equal(f[0].Nodes, []int{4, 9}) || !slices.Equal(f[1].Nodes, []int{10}) || !reflect.DeepEqual(f[2].Groups, [][]int{{1, 2}, {3, 4}}) {
 		t.Errorf("faults %+v", f)
 	}
-	if s := without(large(), 0, 1); len(s.Cast) != 1 {
-		t.Errorf("cast %+v", s.Cast)
+	if s := without(large(), 0, 1); len(s.Roles) != 1 {
+		t.Errorf("cast %+v", s.Roles)
 	}
 	if s := without(large(), 0, 13); !reflect.DeepEqual(s, large()) {
 		t.Errorf("without any anchor: %s", s.Encode())
@@ -208,7 +208,7 @@ func TestShrinkKeepsToTheInvariantNamed(t *testing.T) {
 		}
 	}
 	breaks := func(first string) scenario.Scenario { // what others would make of it
-		return scenario.Scenario{Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"garbage"}, Anchors: []int{2, 3}}}, Name: first}
+		return scenario.Scenario{Network: scenario.Network{Anchors: 4}, Roles: []scenario.Role{{Attacks: []string{"garbage"}, Anchors: []int{2, 3}}}, Name: first}
 	}
 	within, fails := FailsBy("agreement", breaks("garbage"))
 	if way, ok := fails(t.Context(), within); ok {

@@ -45,7 +45,7 @@ type Result struct {
 	Virtual     time.Duration
 	Verdicts    []sim.Verdict // one for each of scenario.Invariants, in their order
 	Goals       []sim.Count   // one for each of scenario.Goals, in their order
-	Attacks     []sim.Count   // lies told, by play
+	Attacks     []sim.Count   // lies told, by attack
 	Refused     []sim.Count   // frames, by reason
 	Executed    uint64        // as in sim.Result
 	Unmodelled  []sim.Count   // likewise

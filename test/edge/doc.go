@@ -3,10 +3,10 @@
 // watches, leases, admission, snapshots, shutdown.
 //
 // A world lives in a bubble of testing/synctest, so that time is virtual and costs nothing. network replaces libp2p,
-// disk the file system. The seed decides the cast, the clients' programs, the faults, and what becomes of every message
-// and sync: the last two by the content of the message and not by the order in which goroutines come. Go schedules
-// goroutines as it likes, in a bubble too, so two runs of one seed differ in details. A seed that fails mostly fails
-// again:
+// disk the file system. The seed decides the roles, the clients' programs, the faults, and what becomes of every
+// message and sync: the last two by the content of the message and not by the order in which goroutines come. Go
+// schedules goroutines as it likes, in a bubble too, so two runs of one seed differ in details. A seed that fails
+// mostly fails again:
 //
 //	go test ./test/edge -run TestWorlds -from 17 -worlds 1 -count 10
 package edge

@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// tells reports whether the coalition is cast to weigh more than the fault budget,
-// and so plays to fork the chain.
+// tells reports whether the coalition weighs more than the fault budget by its role,
+// and so tries to fork the chain.
 func (p *plan) tells() bool { return p.role.Weight == "over" }
 
 // equivocateAsLeader lies about the views alone in which a member proposes: the victims get the

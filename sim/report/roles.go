@@ -19,11 +19,11 @@ func liars(r *sim.Result) map[int]bool {
 	return all
 }
 
-// castTable lists the liars, with their plays.
-func castTable(r *sim.Result) table {
+// roleTable lists the liars, with their attacks.
+func roleTable(r *sim.Result) table {
 	t := table{Head: []string{"who", "plays", "which means that it", "when"}}
-	for _, role := range r.Scenario.Cast {
-		for i, play := range role.Play {
+	for _, role := range r.Scenario.Roles {
+		for i, attack := range role.Attacks {
 			who, when := "", ""
 			if i == 0 {
 				who, when = whoOf(role), whenOf(role)
@@ -31,7 +31,7 @@ func castTable(r *sim.Result) table {
 					when += "; aimed at " + nodes(role.Victims)
 				}
 			}
-			t.Rows = append(t.Rows, []string{who, play, about(scenario.Plays, play), when})
+			t.Rows = append(t.Rows, []string{who, attack, about(scenario.Attacks, attack), when})
 		}
 	}
 	return t

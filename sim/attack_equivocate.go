@@ -12,7 +12,7 @@ import (
 // equivocate sends each half of the others something else: of two blocks that
 // members propose in one view, each half gets one, and each gets the coalition's
 // votes for its own. In views of others it contradicts its votes as well, except a
-// coalition that is cast to be too heavy (Role.Weight "over"): that one stays hidden,
+// coalition whose role is to be too heavy (Role.Weight "over"): that one stays hidden,
 // and keeps to the story once there are two blocks, see tale.
 type equivocate struct{ plain }
 

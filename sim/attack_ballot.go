@@ -10,8 +10,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// newBallotPlay makes the plays that are about motions, nil for others.
-func newBallotPlay(name string) play {
+// newBallotAttack makes the attacks that are about motions, nil for others.
+func newBallotAttack(name string) attack {
 	switch name {
 	case "bury":
 		return &withholdBallots{}

@@ -1,7 +1,7 @@
 package sim
 
-// newPlay makes the play of a name, for one coalition.
-func newPlay(name string) play {
+// newAttack makes the attack of a name, for one coalition.
+func newAttack(name string) attack {
 	switch name {
 	case "equivocate":
 		return &equivocate{}
@@ -44,20 +44,20 @@ func newPlay(name string) play {
 	case "interject":
 		return &interject{}
 	}
-	if p := newTrustPlay(name); p != nil {
+	if p := newTrustAttack(name); p != nil {
 		return p
 	}
-	if p := newBallotPlay(name); p != nil {
+	if p := newBallotAttack(name); p != nil {
 		return p
 	}
 	if name != "twins" {
-		panic("sim: a play without code: " + name) // a scenario names only those in scenario.Plays
+		panic("sim: an attack without code: " + name) // a scenario names only those in scenario.Attacks
 	}
 	return &twins{}
 }
 
-// newTrustPlay makes the plays that are about trust, nil for others.
-func newTrustPlay(name string) play {
+// newTrustAttack makes the attacks that are about trust, nil for others.
+func newTrustAttack(name string) attack {
 	switch name {
 	case "omit":
 		return &omit{}

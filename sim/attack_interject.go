@@ -24,7 +24,7 @@ func (i *interject) hear(l *liar, from *Node, f *frame) bool {
 	}
 	e, now := l.n.machine.Epoch(), turn{l.n, place{p.Header.Epoch, p.Header.View}}
 	if i.had[now] || p.Header.Proposer != leads(e.Leaders(), e.Seed(), p.Header.View) {
-		return true // once in a view: other coalitions may play the same
+		return true // once in a view: other coalitions may make the same attack
 	}
 	if i.had == nil {
 		i.had = make(map[turn]bool)
