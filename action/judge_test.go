@@ -51,8 +51,8 @@ func TestRulesAreSetAndDropped(t *testing.T) {
 
 func TestUnknownVerbsAreDeniedWhereItIsDecided(t *testing.T) {
 	r := action.Prepare(action.Table{{Verb: "pay", Class: action.Write, When: "caller.anchor == 'treasury'"}, {Verb: "wave", Class: action.Signal}})
-	stranger := facts()
-	stranger.Caller.Anchor = ""
+	nonMember := facts()
+	nonMember.Caller.Anchor = ""
 	as := func(f *action.Facts, verb string) *action.Facts {
 		g := *f
 		g.Verb = verb
@@ -66,15 +66,15 @@ func TestUnknownVerbsAreDeniedWhereItIsDecided(t *testing.T) {
 		why     string
 	}{
 		{"a rule that holds", r.Judge(facts()), true, action.Write, ""},
-		{"one that does not", r.Judge(stranger), false, action.Write, "the rule does not hold: pay (write) when caller.anchor == 'treasury'"},
-		{"always", r.Judge(as(stranger, "wave")), true, action.Signal, ""},
+		{"one that does not", r.Judge(nonMember), false, action.Write, "the rule does not hold: pay (write) when caller.anchor == 'treasury'"},
+		{"always", r.Judge(as(nonMember, "wave")), true, action.Signal, ""},
 		{"unknown", r.Judge(as(facts(), "own")), false, 0, "no rule knows the verb own"},
 		{"read without a rule", r.Judge(as(facts(), "read")), true, action.Read, ""},
 		{"write without a rule", r.Judge(as(facts(), "write")), true, action.Write, ""},
 		{"no table at all", action.Prepare(nil).Judge(facts()), false, 0, "no rule knows the verb pay"},
 		{"no table on the way", action.Prepare(nil).Pass(facts()), true, 0, ""},
 		{"no rule on the way", r.Pass(as(facts(), "own")), true, 0, ""},
-		{"a rule on the way", r.Pass(stranger), false, action.Write, "the rule does not hold: pay (write) when caller.anchor == 'treasury'"},
+		{"a rule on the way", r.Pass(nonMember), false, action.Write, "the rule does not hold: pay (write) when caller.anchor == 'treasury'"},
 	} {
 		if c.got.Allowed != c.allowed || c.got.Class != c.class || c.got.Why != c.why {
 			t.Errorf("%s: %+v", c.name, c.got)

@@ -24,14 +24,14 @@ import (
 // Who calls is what an authn.Row finds. Here is which of the callers may use the anchor's key, and with it all rights.
 
 type (
-	strangerKey struct{}            // where a connection's context keeps an error if it is another user's
-	nearKey     struct{}            // where a request's context keeps its nearness
-	nearness    struct{ err error } // why the caller may not use the anchor's key; nil: it may
+	otherUserKey struct{}            // where a connection's context keeps an error if it is another user's
+	nearKey      struct{}            // where a request's context keeps its nearness
+	nearness     struct{ err error } // why the caller may not use the anchor's key; nil: it may
 )
 
 var (
-	// errStranger refuses connections of other users to the node's socket.
-	errStranger = errors.New("api: the node's socket is for the user that runs the node, and for root: run the " +
+	// errOtherUser refuses connections of other users to the node's socket.
+	errOtherUser = errors.New("api: the node's socket is for the user that runs the node, and for root: run the " +
 		"command as that user, or use an address that the node's api-listen names, with a client certificate or a token")
 	// errAfar refuses requests from other machines that need an anchor's key.
 	errAfar = errors.New("api: decisions are signed with the anchor's own key, so they are taken from its own machine only: by the node's socket, or on a node with \"insecure\" by a loopback address")
@@ -50,7 +50,7 @@ func connected(ctx context.Context, c net.Conn) context.Context {
 	}
 	uid, err := socket.Owner(c)
 	if err != nil {
-		return context.WithValue(ctx, strangerKey{}, fmt.Errorf("%w (%w)", errStranger, err))
+		return context.WithValue(ctx, otherUserKey{}, fmt.Errorf("%w (%w)", errOtherUser, err))
 	}
 	return authn.WithUID(ctx, uid)
 }
@@ -100,23 +100,23 @@ func (c *callers) noted(ctx context.Context, address string) context.Context {
 	return context.WithValue(ctx, nearKey{}, nearness{distant(ctx, address, c.admins)})
 }
 
-// before refuses requests of strangers, and hands on the others with their callers.
+// before refuses requests of other users, and hands on the others with their callers.
 func (c *callers) before(h http.Handler) http.Handler {
 	wrong := connect.NewErrorWriter()
 	known := c.row.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(c.noted(r.Context(), r.RemoteAddr)))
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		stranger, ok := r.Context().Value(strangerKey{}).(error)
+		otherUser, ok := r.Context().Value(otherUserKey{}).(error)
 		if !ok {
 			known.ServeHTTP(w, r)
 			return
 		}
-		denied := detailed(connect.CodePermissionDenied, stranger, &aweighv1.Problem{Reason: Denied})
+		denied := detailed(connect.CodePermissionDenied, otherUser, &aweighv1.Problem{Reason: Denied})
 		c.requests.Note(r.Context(), "api", r.URL.Path, nil, denied)
 		w.Header().Set("Connection", "close") // the owner may need the room
 		if !wrong.IsSupported(r) {
-			http.Error(w, stranger.Error(), http.StatusForbidden)
+			http.Error(w, otherUser.Error(), http.StatusForbidden)
 			return
 		}
 		_ = wrong.Write(w, r, denied)

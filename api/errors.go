@@ -66,7 +66,7 @@ var problems = []struct {
 	{box.ErrFull, connect.CodeResourceExhausted, Busy},
 	{box.ErrVoterFull, connect.CodeResourceExhausted, Busy},
 	{box.ErrClosed, connect.CodeFailedPrecondition, Invalid},
-	{votes.ErrStranger, connect.CodePermissionDenied, Invalid},
+	{votes.ErrNotInRoster, connect.CodePermissionDenied, Invalid},
 	{node.ErrNoBackup, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrCopying, connect.CodeResourceExhausted, Busy},
 	{machine.ErrBusy, connect.CodeResourceExhausted, Busy},

@@ -137,14 +137,14 @@ func TestGovernmentOverTheAPI(t *testing.T) {
 	}
 
 	// A decision that is impossible fails with the reason.
-	stranger := aweigh.AnchorID{1}
+	nonMember := aweigh.AnchorID{1}
 	for _, x := range []struct {
 		what, reason string
 		decision     scope.Decision
 	}{
-		{"evict a stranger", api.Failed, scope.Decision{Kind: scope.Evict, Subject: stranger}},
+		{"evict a non-member", api.Failed, scope.Decision{Kind: scope.Evict, Subject: nonMember}},
 		{"evict the only one", api.Failed, scope.Decision{Kind: scope.Evict, Subject: self}},
-		{"retire for another", api.Denied, scope.Decision{Kind: scope.Retire, Subject: stranger}},
+		{"retire for another", api.Denied, scope.Decision{Kind: scope.Retire, Subject: nonMember}},
 		{"nothing", api.Invalid, scope.Decision{}},
 	} {
 		if _, err := govern(x.decision); reasonOf(t, err) != x.reason {

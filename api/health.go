@@ -132,9 +132,9 @@ func ListenHealth(address string, n Node, metrics http.Handler) (*Server, error)
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	s := newServer(l, new(limits).limited(mux), nil)
-	s.http.ReadTimeout, s.http.WriteTimeout = shortly, shortly // strangers may hold connections open
+	s.http.ReadTimeout, s.http.WriteTimeout = shortly, shortly // any client may hold connections open
 	return s, nil
 }
 
-// shortly bounds one exchange with a stranger.
+// shortly bounds one exchange with a client.
 const shortly = 20 * time.Second

@@ -309,7 +309,7 @@ func TestWritesToUpgradedConnectionsTakeNotForEver(t *testing.T) {
 	}
 }
 
-func TestStrangersUpgradeNothing(t *testing.T) {
+func TestForeignRequestsUpgradeNothing(t *testing.T) {
 	s, _ := serve(t, told{})
 	for name, c := range map[string]struct {
 		header [2]string

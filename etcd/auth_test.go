@@ -334,7 +334,7 @@ func TestTokensThatAreNone(t *testing.T) {
 		"nothing":           "",
 		"noise":             "noise",
 		"another user":      resigned(other, func(x *token) { x.User = "root" }),
-		"a stranger's":      resigned(other, func(x *token) { x.Node = other.Public() }),
+		"another node's":    resigned(other, func(x *token) { x.Node = other.Public() }),
 		"another network's": resigned(own, func(x *token) { x.Network[0] ^= 1 }),
 		"one for ever":      resigned(own, func(x *token) { x.Until = aweigh.InstantOf(time.Now().Add(time.Hour)) }),
 		"an old one":        resigned(own, func(x *token) { x.Until = aweigh.InstantOf(time.Now().Add(-time.Second)) }),

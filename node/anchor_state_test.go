@@ -153,7 +153,7 @@ func TestQuestionsAboutStatesAreBounded(t *testing.T) {
 		l.ReserveN(time.Now(), l.Burst())
 	}
 	if _, err := n.request(ctx, "x", append([]byte(askState), canon.Encode(stateAsk{})...)); !errors.Is(err, machine.ErrBusy) {
-		t.Errorf("a peer that has spent what strangers have together hears %v", err)
+		t.Errorf("a peer that has spent what non-members have together hears %v", err)
 	}
 	s, many := newStates(), some(3*maxStates/2)
 	seen := make(map[aweigh.ScopeID]bool)

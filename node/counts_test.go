@@ -183,13 +183,13 @@ func TestAnErrorWithoutAClassBlamesNoPeer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := peer.Decode(string(p))
+	nonMember, err := peer.Decode(string(p))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const times = 1000
 	for range times {
-		n.root.refuse(stranger, fmt.Errorf("reading a frame: %w", errors.New("unlisted")))
+		n.root.refuse(nonMember, fmt.Errorf("reading a frame: %w", errors.New("unlisted")))
 	}
 	if n.host.Stats().Blocked > 0 || n.root.Counts().Refused != [refusal.Classes]uint64{refusal.Internal: times} {
 		t.Errorf("%d peers are blocked; counted %v", n.host.Stats().Blocked, n.root.Counts().Refused)
@@ -198,7 +198,7 @@ func TestAnErrorWithoutAClassBlamesNoPeer(t *testing.T) {
 		t.Errorf("the log does not have one warning:\n%s", text)
 	}
 	for range times {
-		n.root.refuse(stranger, fmt.Errorf("reading a frame: %w", machine.ErrFrame))
+		n.root.refuse(nonMember, fmt.Errorf("reading a frame: %w", machine.ErrFrame))
 	}
 	if n.host.Stats().Blocked == 0 {
 		t.Error("a peer is not blocked for frames that no honest node sends")

@@ -38,7 +38,7 @@ type reader struct {
 	looked bool
 }
 
-// maxReaders bounds the peers that are remembered; most are no strangers, as a host has p2p.Config.MaxPeers peers. It
+// maxReaders bounds the peers that are remembered; most are members, as a host has p2p.Config.MaxPeers peers. It
 // also bounds the peers that are admitted and not connected.
 const maxReaders = 4096
 

@@ -151,9 +151,9 @@ func (o *outsider) refusedAll(ctx context.Context, of *Node, in *Replica) (answe
 	return answered
 }
 
-// TestStrangersLearnNothing: a peer that knows the network's identity and is not admitted gets no answer, no frame, no
+// TestNonMembersLearnNothing: a peer that knows the network's identity and is not admitted gets no answer, no frame, no
 // gossip and no address, whatever it asks. An invite admits it, and a revocation ends that with the block.
-func TestStrangersLearnNothing(t *testing.T) {
+func TestNonMembersLearnNothing(t *testing.T) {
 	t.Parallel()
 	c := startClusterUnder(t, 4, scope.DefaultPolicy(quorum.BFT), func(int, *Node) {})
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -168,7 +168,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 	put("/secret")
 	o := c.outsider()
 	if all := o.refusedAll(ctx, n, n.root); len(all) > 0 {
-		t.Fatal("a stranger got answers to", all)
+		t.Fatal("a non-member got answers to", all)
 	}
 	before := n.root.LastHead()
 	ahead := func(h *scope.Head) []byte { // a question as of a revision that is not closed
@@ -180,25 +180,25 @@ func TestStrangersLearnNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if h := n.root.LastHead(); h.Height > before.Height+1 { // one may have been under way
-		t.Errorf("a stranger made the scope decide %d blocks", h.Height-before.Height)
+		t.Errorf("a non-member made the scope decide %d blocks", h.Height-before.Height)
 	}
 	states := append([]byte(askState), canon.Encode(stateAsk{Scopes: []aweigh.ScopeID{n.root.id}})...)
 	if raw, err := o.Request(ctx, n.host.ID(), states, 1<<16); !errors.Is(err, p2p.ErrRefused) {
-		t.Errorf("a stranger heard how an anchor is: %q, %v", raw, err)
+		t.Errorf("a non-member heard how an anchor is: %q, %v", raw, err)
 	}
 	for i := range 5 {
 		put(fmt.Sprint("/", i))
 		time.Sleep(100 * time.Millisecond) // gossip is slower than the answer
 	}
 	if got := o.told.Load(); got > 0 || o.Stats().Known > 1 { // the one that it dialled
-		t.Errorf("a stranger got %d frames and messages, and knows %d peers", got, o.Stats().Known)
+		t.Errorf("a non-member got %d frames and messages, and knows %d peers", got, o.Stats().Known)
 	}
 	if n.root.Counts().Unread == 0 {
 		t.Error("nothing of it was counted")
 	}
 	// A node that is behind asks it for blocks all the same: it may be a reader by now.
 	n.root.Send(n.called.of(o.ID()), machine.Tagged(machine.TagCatchUp, machine.CatchUp{From: 1}))
-	testwait.Until(t, "a stranger is asked for blocks", func() bool { return o.told.Load() == 1 })
+	testwait.Until(t, "a non-member is asked for blocks", func() bool { return o.told.Load() == 1 })
 
 	i, _, err := n.Invite(ctx, Tickets{Uses: 1, For: time.Hour}, Once{})
 	if err != nil {
@@ -249,16 +249,16 @@ func TestStrangersLearnNothing(t *testing.T) {
 	}
 }
 
-// TestStrangersLearnNoState: a stranger gets the same refusal from a node that serves nothing before it has reached the
-// roster that its operator trusts as from any other anchor.
-func TestStrangersLearnNoState(t *testing.T) {
+// TestNonMembersLearnNoState: a non-member gets the same refusal from a node that serves nothing before it has reached
+// the roster that its operator trusts as from any other anchor.
+func TestNonMembersLearnNoState(t *testing.T) {
 	t.Parallel()
 	later := scope.Trusted{Epoch: 1 << 40, Roster: aweigh.Sum([]byte("to come"))}
 	c := startClusterUnder(t, 1, scope.DefaultPolicy(quorum.BFT), func(_ int, n *Node) { n.pin.want = later })
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	if all := c.outsider().refusedAll(ctx, c.nodes[0], c.nodes[0].root); len(all) > 0 {
-		t.Error("a stranger got answers to", all)
+		t.Error("a non-member got answers to", all)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestInvitesAdmitSoManyNodes(t *testing.T) {
 			if err == nil || errors.Is(err, ErrNotAdmitted) || ctx.Err() != nil {
 				return err
 			}
-			time.Sleep(50 * time.Millisecond) // strangers share a budget
+			time.Sleep(50 * time.Millisecond) // non-members share a budget
 		}
 	}
 	var in, out atomic.Int64
@@ -457,12 +457,12 @@ func TestObserversFollowByInvite(t *testing.T) {
 	if r, err := n.Txn(ctx, putTxn("/mine", "v"), Once{}); err == nil && r.Code != scope.Failed {
 		t.Errorf("an observer wrote: %+v, %v", r, err)
 	}
-	// It answers the questions of strangers as an anchor does that lost its seat, and tells readers that it is none.
+	// It answers the questions of non-members as an anchor does that lost its seat, and tells readers that it is none.
 	look := canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/k0")}}})
 	ask := referral.Question{Kind: referral.AskLook, Body: look}
 	raw, err := n.root.serveForeign(ctx, "stranger", ask)
 	if err != nil || !bytes.Equal(raw, canon.Encode(referral.Unseated(0))) {
-		t.Errorf("an observer tells strangers %q, %v", raw, err)
+		t.Errorf("an observer tells non-members %q, %v", raw, err)
 	}
 	if _, err := n.root.serveForeign(ctx, c.nodes[0].Peer(), ask); !errors.Is(err, ErrNoAnchor) {
 		t.Errorf("an observer tells a reader %v", err)

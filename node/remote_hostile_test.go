@@ -80,7 +80,7 @@ func TestHostileQuestionsAreRefused(t *testing.T) {
 			t.Errorf("%s is answered with %d bytes", name, len(a.Body))
 		}
 		for errors.Is(err, machine.ErrBusy) {
-			time.Sleep(time.Second) // what a stranger may ask for comes with time
+			time.Sleep(time.Second) // what a non-member may ask for comes with time
 			_, err = p.serveForeign(ctx, "stranger", ask)
 		}
 	}

@@ -471,7 +471,7 @@ func BenchmarkForeignRead(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				if x.linearizable {
-					time.Sleep(20 * time.Millisecond) // within what anchors do for strangers
+					time.Sleep(20 * time.Millisecond) // within what anchors do for non-members
 				}
 				if x.forget {
 					o.remotes.mu.Lock()
@@ -534,7 +534,7 @@ func TestForeignScopesAreLookedAtMeanwhile(t *testing.T) {
 		if cancel(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond) // within what anchors do for strangers
+		time.Sleep(10 * time.Millisecond) // within what anchors do for non-members
 	}
 }
 

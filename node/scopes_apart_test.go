@@ -217,10 +217,10 @@ func TestAScopeThatCannotDecideHoldsUpNothingElse(t *testing.T) {
 	})
 }
 
-// TestStrangersOfOneScopeHoldUpNoAnchorOfAnother: strangers flood the root scope.
-// An anchor of a child is a stranger there, too. What it sends to the root scope
+// TestNonMembersOfOneScopeHoldUpNoAnchorOfAnother: non-members flood the root scope.
+// An anchor of a child is a non-member there, too. What it sends to the root scope
 // waits with theirs, and behind it, on the same connection, its ballots for the child.
-func TestStrangersOfOneScopeHoldUpNoAnchorOfAnother(t *testing.T) {
+func TestNonMembersOfOneScopeHoldUpNoAnchorOfAnother(t *testing.T) {
 	c := startCluster(t, 1, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -258,9 +258,9 @@ func TestStrangersOfOneScopeHoldUpNoAnchorOfAnother(t *testing.T) {
 	}
 }
 
-// TestStrangersHaveOneBudget: what strangers may make a node do does not grow
+// TestNonMembersHaveOneBudget: what non-members may make a node do does not grow
 // with the number of its scopes.
-func TestStrangersHaveOneBudget(t *testing.T) {
+func TestNonMembersHaveOneBudget(t *testing.T) {
 	c := startCluster(t, 1, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -270,7 +270,7 @@ func TestStrangersHaveOneBudget(t *testing.T) {
 	}
 	taken, first, ask := 0, 0, []byte{machine.TagAsk}
 	for _, p := range n.Replicas() {
-		for i := range 5 { // each spends what the peer and all strangers have at once
+		for i := range 5 { // each spends what the peer and all non-members have at once
 			for p.budgets.Wait(machine.Peer(fmt.Sprint("stranger ", i)), ask) == 0 {
 				taken++
 			}
@@ -280,7 +280,7 @@ func TestStrangersHaveOneBudget(t *testing.T) {
 		}
 	}
 	if first == 0 || taken > 2*first {
-		t.Errorf("of strangers %d frames are taken at once in one scope, and %d in all", first, taken)
+		t.Errorf("of non-members %d frames are taken at once in one scope, and %d in all", first, taken)
 	}
 }
 

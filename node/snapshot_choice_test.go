@@ -23,9 +23,9 @@ func (n naming) Request(_ context.Context, to peer.ID, _ []byte, _ int) ([]byte,
 	return canon.Encode(heights{All: []aweigh.Height{n.at[to]}}), nil
 }
 
-// TestStrangersDoNotChooseTheSnapshot: a node that catches up chooses the height that most anchors have, however many
+// TestNonMembersDoNotChooseTheSnapshot: a node that catches up chooses the height that most anchors have, however many
 // other peers name another one. Identities cost nothing, and a peer that names a height may let the node wait for it.
-func TestStrangersDoNotChooseTheSnapshot(t *testing.T) {
+func TestNonMembersDoNotChooseTheSnapshot(t *testing.T) {
 	n, _ := stillNode(t, "n0", "n1", "n2", "n3")
 	const honest, lie = 5000, 6000
 	at := make(map[peer.ID]aweigh.Height)

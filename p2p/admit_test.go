@@ -24,25 +24,25 @@ func TestStreamsThatAreResetDoNotWait(t *testing.T) {
 	if err := h.Join("t"); err != nil { // so there is something to write
 		t.Fatal(err)
 	}
-	stranger := start(t, nil)
+	nonMember := start(t, nil)
 	spoken := []protocol.ID{pubsub.GossipSubID_v13, pubsub.GossipSubID_v12, pubsub.GossipSubID_v11, pubsub.GossipSubID_v10}
 	var resets atomic.Int64
 	for _, name := range spoken {
-		stranger.host.SetStreamHandler(name, func(s network.Stream) {
+		nonMember.host.SetStreamHandler(name, func(s network.Stream) {
 			_ = s.Reset()
 			resets.Add(1)
 		})
 	}
-	join(t, h, stranger)
+	join(t, h, nonMember)
 	testwait.Until(t, "the host opened a stream", func() bool { return resets.Load() > 0 })
 	offer := func(offered bool) {
 		names := []protocol.ID{h.proofID}
 		if offered {
 			names = append(names, spoken...)
 		}
-		testwait.Until(t, "the host knows what the stranger offers", func() bool {
-			pushesIdentify(t, stranger.host, h.ID(), names...) // libp2p pushes as well, and less
-			some, err := h.host.Peerstore().SupportsProtocols(stranger.ID(), spoken...)
+		testwait.Until(t, "the host knows what the non-member offers", func() bool {
+			pushesIdentify(t, nonMember.host, h.ID(), names...) // libp2p pushes as well, and less
+			some, err := h.host.Peerstore().SupportsProtocols(nonMember.ID(), spoken...)
 			return err == nil && len(some) > 0 == offered
 		})
 	}
@@ -73,7 +73,7 @@ func TestGossipDoesNotWaitForAdmission(t *testing.T) {
 	h := start(t, func(c *Config) {
 		c.Admit = func(peer.ID) bool { asked.Add(1); return open.Load() }
 	})
-	stranger := start(t, func(c *Config) {
+	nonMember := start(t, func(c *Config) {
 		c.Handler.Gossip = func(from peer.ID, topic Topic, data []byte) Verdict {
 			if string(data[:5]) == "early" {
 				early.Add(1)
@@ -81,17 +81,17 @@ func TestGossipDoesNotWaitForAdmission(t *testing.T) {
 			return ears.gossip(from, topic, data)
 		}
 	})
-	join(t, h, stranger)
-	for _, x := range []*Host{h, stranger} {
+	join(t, h, nonMember)
+	for _, x := range []*Host{h, nonMember} {
 		if err := x.Join("t"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	subscribed := func() bool { return slices.Contains(h.gossip.topics[bucket("t")].ListPeers(), stranger.ID()) }
-	testwait.Until(t, "the host knows what the stranger joined", subscribed)
+	subscribed := func() bool { return slices.Contains(h.gossip.topics[bucket("t")].ListPeers(), nonMember.ID()) }
+	testwait.Until(t, "the host knows what the non-member joined", subscribed)
 	testwait.Until(t, "it opened its stream", func() bool { return asked.Load() > 0 })
-	if slices.Contains(h.Hears("t"), stranger.ID()) {
-		t.Error("a stranger is among those that hear gossip")
+	if slices.Contains(h.Hears("t"), nonMember.ID()) {
+		t.Error("a non-member is among those that hear gossip")
 	}
 	for i := range 50 {
 		if err := h.Publish("t", fmt.Appendf(nil, "early %d", i)); err != nil {
@@ -100,7 +100,7 @@ func TestGossipDoesNotWaitForAdmission(t *testing.T) {
 	}
 	time.Sleep(2 * heartbeat) // in which pubsub would pass on more
 	if ears.heard.Load() > 0 {
-		t.Error("a stranger got gossip")
+		t.Error("a non-member got gossip")
 	}
 	open.Store(true)
 	later := func() bool { return ears.heard.Load() > early.Load() }
@@ -108,15 +108,15 @@ func TestGossipDoesNotWaitForAdmission(t *testing.T) {
 	if early.Load() > 0 {
 		t.Errorf("%d messages waited for the peer to be admitted", early.Load())
 	}
-	if h.host.ConnManager().GetTagInfo(stranger.ID()).Tags[admittedTag] == 0 {
+	if h.host.ConnManager().GetTagInfo(nonMember.ID()).Tags[admittedTag] == 0 {
 		t.Error("a peer that is admitted goes like any other where room is short")
 	}
-	r := h.peers.find(stranger.ID())
+	r := h.peers.find(nonMember.ID())
 	open.Store(false)
-	if h.Disconnect(stranger.ID()); r.admitted.Load() { // another connection may outlive this one
+	if h.Disconnect(nonMember.ID()); r.admitted.Load() { // another connection may outlive this one
 		t.Error("a peer that is disconnected stays admitted")
 	}
 	open.Store(true)
-	hears := func() bool { return slices.Contains(h.Hears("t"), stranger.ID()) }
+	hears := func() bool { return slices.Contains(h.Hears("t"), nonMember.ID()) }
 	testwait.Until(t, "it comes again, and is among those that hear gossip", hears)
 }

@@ -16,7 +16,7 @@ func BenchmarkFrameLatency(b *testing.B) {
 			var far *Host
 			unlimited := func(c *Config) {
 				c.Listen = []string{listen}
-				c.PeerMessages, c.StrangerMessages = 1<<30, 1<<30
+				c.PeerMessages, c.NonMemberMessages = 1<<30, 1<<30
 			}
 			near := start(b, func(c *Config) {
 				unlimited(c)

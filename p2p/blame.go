@@ -11,8 +11,8 @@ import (
 // kept out, each time twice as long. Of a member others may need the next vote,
 // so it may do more, and is never kept out for long: its rates are what holds it.
 const (
-	strangerTolerance = 8   // acts, one of which is forgiven each second
-	memberTolerance   = 256 // acts, 32 of which are forgiven each second
+	nonMemberTolerance = 8   // acts, one of which is forgiven each second
+	memberTolerance    = 256 // acts, 32 of which are forgiven each second
 
 	blockMin       = 10 * time.Second
 	blockMax       = time.Hour
@@ -41,7 +41,7 @@ func newBlames() *blames { return &blames{peers: make(map[peer.ID]*offender)} }
 
 // add counts an act, and returns for how long its peer is to be blocked, if it is.
 func (b *blames) add(id peer.ID, member bool, now time.Time) (block time.Duration) {
-	tolerance, forgiven, least, most := float64(strangerTolerance), 1.0, blockMin, blockMax
+	tolerance, forgiven, least, most := float64(nonMemberTolerance), 1.0, blockMin, blockMax
 	if member {
 		tolerance, forgiven, least, most = memberTolerance, 32, memberBlockMin, memberBlockMax
 	}

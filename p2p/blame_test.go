@@ -26,14 +26,14 @@ func blocks(member bool, n int) (all []time.Duration) {
 }
 
 func TestBlocksGrowAndEnd(t *testing.T) {
-	strangers, members := blocks(false, 20), blocks(true, 20)
+	nonMembers, members := blocks(false, 20), blocks(true, 20)
 	for i := 1; i < 20; i++ {
-		if strangers[i] < strangers[i-1] || members[i] < members[i-1] {
-			t.Fatalf("a later block is shorter: %v, %v", strangers, members)
+		if nonMembers[i] < nonMembers[i-1] || members[i] < members[i-1] {
+			t.Fatalf("a later block is shorter: %v, %v", nonMembers, members)
 		}
 	}
-	if strangers[0] != blockMin || strangers[19] != blockMax || strangers[1] != 2*blockMin {
-		t.Errorf("strangers: %v", strangers)
+	if nonMembers[0] != blockMin || nonMembers[19] != blockMax || nonMembers[1] != 2*blockMin {
+		t.Errorf("non-members: %v", nonMembers)
 	}
 	if members[0] != memberBlockMin || members[19] != memberBlockMax {
 		t.Errorf("members: %v", members)
@@ -74,7 +74,7 @@ func TestBlamedPeerIsKeptOutAndMembersComeBack(t *testing.T) {
 			}
 		}
 		if !member && a.Stats().Blocked == 0 {
-			t.Fatalf("a stranger is not blocked after %d acts", memberTolerance)
+			t.Fatalf("a non-member is not blocked after %d acts", memberTolerance)
 		}
 		if member && a.Stats().Blocked > 0 {
 			t.Fatal("a member has no more tolerance than others")
@@ -87,7 +87,7 @@ func TestBlamedPeerIsKeptOutAndMembersComeBack(t *testing.T) {
 		if member {
 			testwait.Until(t, "a member is back soon", func() bool { return connected(a, b) })
 		} else if connected(a, b) {
-			t.Error("a stranger is back at once")
+			t.Error("a non-member is back at once")
 		}
 	}
 }
@@ -110,12 +110,12 @@ func TestAddressIsShunnedAfterManyIdentities(t *testing.T) {
 	}
 }
 
-// TestStrangersShareMemory: what waits for strangers that read nothing is bounded
+// TestNonMembersShareMemory: what waits for non-members that read nothing is bounded
 // for all of them together, and members are not affected.
-func TestStrangersShareMemory(t *testing.T) {
+func TestNonMembersShareMemory(t *testing.T) {
 	const limit, size = 4 << 20, 64 << 10
 	stuck := make(chan struct{})
-	a := start(t, func(c *Config) { c.StrangerMemory, c.MaxFrame, c.WriteTimeout = limit, 1<<20, time.Minute })
+	a := start(t, func(c *Config) { c.NonMemberMemory, c.MaxFrame, c.WriteTimeout = limit, 1<<20, time.Minute })
 	var slow []*Host
 	for range 3 {
 		h := start(t, func(c *Config) { c.Handler.Frame = func(peer.ID, []byte) { <-stuck } })
@@ -142,7 +142,7 @@ func TestStrangersShareMemory(t *testing.T) {
 		total += bytes
 	}
 	if total > limit {
-		t.Errorf("%d bytes wait for strangers, the limit is %d", total, limit)
+		t.Errorf("%d bytes wait for non-members, the limit is %d", total, limit)
 	}
 	if !a.Send(member.ID(), make([]byte, size)) {
 		t.Error("a member's frame is refused")
@@ -151,7 +151,7 @@ func TestStrangersShareMemory(t *testing.T) {
 	for _, h := range slow {
 		_ = a.host.Network().ClosePeer(h.ID())
 	}
-	testwait.Until(t, "the memory is given back", func() bool { return a.strangers.queued.Load() == 0 })
+	testwait.Until(t, "the memory is given back", func() bool { return a.nonMembers.queued.Load() == 0 })
 }
 
 // TestFrameThatNeverEndsIsCut: a peer that begins a frame and sends it too slowly

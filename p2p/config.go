@@ -55,9 +55,9 @@ type Config struct {
 
 	// Peers that are no members get less, and all of them together four times
 	// what one gets. Neither is above PeerMessages and PeerBytes.
-	StrangerMessages int // messages accepted from one per second; 4,000
-	StrangerBytes    int // bytes accepted from one per second; 16 MiB
-	StrangerMemory   int // bytes that wait for all of them, and that they began to send, each; 64 MiB
+	NonMemberMessages int // messages accepted from one per second; 4,000
+	NonMemberBytes    int // bytes accepted from one per second; 16 MiB
+	NonMemberMemory   int // bytes that wait for all of them, and that they began to send, each; 64 MiB
 
 	GossipMessages int // gossip accepted from all peers per second; 250, half of it from one peer
 
@@ -126,11 +126,11 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxRequests, 16)
 	def(&c.PeerMessages, 20_000)
 	def(&c.PeerBytes, 64<<20)
-	def(&c.StrangerMessages, 4000)
-	def(&c.StrangerBytes, 16<<20)
-	def(&c.StrangerMemory, 64<<20)
+	def(&c.NonMemberMessages, 4000)
+	def(&c.NonMemberBytes, 16<<20)
+	def(&c.NonMemberMemory, 64<<20)
 	def(&c.GossipMessages, 250)
-	c.StrangerMessages, c.StrangerBytes = min(c.StrangerMessages, c.PeerMessages), min(c.StrangerBytes, c.PeerBytes)
+	c.NonMemberMessages, c.NonMemberBytes = min(c.NonMemberMessages, c.PeerMessages), min(c.NonMemberBytes, c.PeerBytes)
 	defTime(&c.WriteTimeout, 10*time.Second)
 	defTime(&c.PullTimeout, 30*time.Second)
 	defTime(&c.Grace, 10*time.Second)
@@ -166,8 +166,8 @@ func (c Config) validate() error {
 		{"Target", int64(c.Target)}, {"MaxPeers", int64(c.MaxPeers)}, {"PerAddressConns", int64(c.PerAddressConns)},
 		{"MaxFrame", int64(c.MaxFrame)}, {"QueueFrames", int64(c.QueueFrames)}, {"QueueBytes", int64(c.QueueBytes)},
 		{"MaxRequests", int64(c.MaxRequests)}, {"PeerMessages", int64(c.PeerMessages)}, {"PeerBytes", int64(c.PeerBytes)},
-		{"StrangerMessages", int64(c.StrangerMessages)}, {"StrangerBytes", int64(c.StrangerBytes)},
-		{"StrangerMemory", int64(c.StrangerMemory)}, {"GossipMessages", int64(c.GossipMessages)},
+		{"NonMemberMessages", int64(c.NonMemberMessages)}, {"NonMemberBytes", int64(c.NonMemberBytes)},
+		{"NonMemberMemory", int64(c.NonMemberMemory)}, {"GossipMessages", int64(c.GossipMessages)},
 		{"WriteTimeout", int64(c.WriteTimeout)}, {"PullTimeout", int64(c.PullTimeout)}, {"Grace", int64(c.Grace)},
 	}
 	for _, p := range positive {

@@ -47,7 +47,7 @@ func TestSendRefusesAndCounts(t *testing.T) {
 	a := start(t, func(c *Config) { c.MaxFrame = 1000 })
 	b := start(t, nil)
 	if a.Send(b.ID(), []byte("hello")) {
-		t.Error("a frame for a stranger was accepted")
+		t.Error("a frame for a non-member was accepted")
 	}
 	join(t, a, b)
 	if a.Send(b.ID(), make([]byte, 1001)) {

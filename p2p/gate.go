@@ -21,7 +21,7 @@ import (
 const maxBlocked = 4096
 
 // shunAfter is how many peers of one address may be blocked for their acts
-// within shunMemory, before strangers from there are refused. An address may be
+// within shunMemory, before non-members from there are refused. An address may be
 // that of a whole site behind NAT, so it takes many.
 const (
 	shunAfter  = 16
@@ -30,11 +30,11 @@ const (
 	shunMax    = 10 * time.Minute
 )
 
-// gate refuses connections with blocked peers, and with strangers from addresses
+// gate refuses connections with blocked peers, and with non-members from addresses
 // that many blocked peers came from. It is libp2p's ConnectionGater.
 type gate struct {
 	refusals *atomic.Uint64
-	member   func(peer.ID) bool // members are never strangers
+	member   func(peer.ID) bool // members are never refused by their address
 
 	mu      sync.Mutex
 	until   map[peer.ID]time.Time
@@ -75,7 +75,7 @@ func (g *gate) shun(from ma.Multiaddr) {
 	g.shunned[place] = s
 }
 
-// welcomes reports whether strangers from an address are not refused.
+// welcomes reports whether non-members from an address are not refused.
 func (g *gate) welcomes(from ma.Multiaddr) bool {
 	place, ok := placeOf(from)
 	if !ok {

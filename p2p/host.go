@@ -43,7 +43,7 @@ type Host struct {
 	dialer *dialer
 	gossip *gossip
 
-	strangers *strangers
+	nonMembers *nonMembers
 
 	proofID, framesID, pullID, peersID protocol.ID
 
@@ -77,7 +77,7 @@ func New(cfg Config) (*Host, error) {
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.gate = newGate(&h.count.GateRefusals, func(id peer.ID) bool { return h.dialer.isMember(id) })
 	h.blames = newBlames()
-	h.strangers = newStrangers(cfg)
+	h.nonMembers = newNonMembers(cfg)
 	h.peers = newTable(h)
 	if h.host, err = newLibp2p(cfg, h.gate, announce, relayOptions(cfg, h.knows)); err != nil {
 		h.cancel()

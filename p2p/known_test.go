@@ -14,24 +14,24 @@ import (
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
-// TestStrangersLearnNoNetwork: a libp2p host that does not know the network's identity
+// TestNonMembersLearnNoNetwork: a libp2p host that does not know the network's identity
 // connects, reads all that the host reveals of itself, and sends invalid proofs.
-func TestStrangersLearnNoNetwork(t *testing.T) {
+func TestNonMembersLearnNoNetwork(t *testing.T) {
 	h := start(t, nil)
-	stranger, err := libp2p.New(libp2p.NoListenAddrs)
+	nonMember, err := libp2p.New(libp2p.NoListenAddrs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stranger.Close()
+	defer nonMember.Close()
 	// It names the protocol, so that the host leaves it the whole time.
-	stranger.SetStreamHandler(h.proofID, func(s network.Stream) { _ = s.Reset() })
-	if err := stranger.Connect(t.Context(), peer.AddrInfo{ID: h.ID(), Addrs: h.host.Addrs()}); err != nil {
+	nonMember.SetStreamHandler(h.proofID, func(s network.Stream) { _ = s.Reset() })
+	if err := nonMember.Connect(t.Context(), peer.AddrInfo{ID: h.ID(), Addrs: h.host.Addrs()}); err != nil {
 		t.Fatal(err)
 	}
 	identity := h.cfg.Network.String()
 	testwait.Until(t, "the host identifies itself", func() bool {
-		protocols, err := stranger.Peerstore().GetProtocols(h.ID())
-		agent, _ := stranger.Peerstore().Get(h.ID(), "AgentVersion")
+		protocols, err := nonMember.Peerstore().GetProtocols(h.ID())
+		agent, _ := nonMember.Peerstore().Get(h.ID(), "AgentVersion")
 		if err != nil || len(protocols) == 0 || agent == nil {
 			return false
 		}
@@ -45,20 +45,20 @@ func TestStrangersLearnNoNetwork(t *testing.T) {
 	// Invalid proofs: the host's own, sent back, proofs of other peers, and invented ones.
 	for what, shown := range map[string]aweigh.Hash{
 		"zeros":                      {},
-		"what the host shows":        Proof(testNetwork, h.ID(), stranger.ID()),
-		"what shows another host":    Proof(testNetwork, stranger.ID(), stranger.ID()),
+		"what the host shows":        Proof(testNetwork, h.ID(), nonMember.ID()),
+		"what shows another host":    Proof(testNetwork, nonMember.ID(), nonMember.ID()),
 		"what another host shows":    Proof(testNetwork, h.ID(), h.ID()),
-		"what shows another network": Proof(aweigh.Sum([]byte("another")), stranger.ID(), h.ID()),
+		"what shows another network": Proof(aweigh.Sum([]byte("another")), nonMember.ID(), h.ID()),
 	} {
-		if got, err := prove(t, stranger, h, shown); len(got) > 0 || err == nil {
+		if got, err := prove(t, nonMember, h, shown); len(got) > 0 || err == nil {
 			t.Errorf("%s is answered by %x, %v", what, got, err)
 		}
 	}
-	if h.knows(stranger.ID()) || h.Stats().Unproven != 5 || h.Stats().Blamed != 5 {
-		t.Errorf("a stranger is believed, or not counted: %+v", h.Stats())
+	if h.knows(nonMember.ID()) || h.Stats().Unproven != 5 || h.Stats().Blamed != 5 {
+		t.Errorf("a non-member is believed, or not counted: %+v", h.Stats())
 	}
-	got, err := prove(t, stranger, h, Proof(testNetwork, stranger.ID(), h.ID()))
-	if err != nil || len(got) == 0 || !h.knows(stranger.ID()) {
+	got, err := prove(t, nonMember, h, Proof(testNetwork, nonMember.ID(), h.ID()))
+	if err != nil || len(got) == 0 || !h.knows(nonMember.ID()) {
 		t.Errorf("a peer that knows the network is answered by %x, %v", got, err)
 	}
 }

@@ -47,7 +47,7 @@ type link struct {
 	queue  [][]byte // queue[head:] waits
 	head   int
 	bytes  int
-	owed   int // of bytes, what counts as strangers'
+	owed   int // of bytes, what counts as non-members'
 	closed bool
 }
 
@@ -78,7 +78,7 @@ func (l *link) send(frame []byte) bool {
 	return true
 }
 
-// lend charges a frame to the memory that all strangers share: a peer that does
+// lend charges a frame to the memory that all non-members share: a peer that does
 // not read must not make this host keep much. Members are not counted, nor is a
 // peer that has become a member, so a link keeps its own debt. Its mutex is
 // held.
@@ -86,7 +86,7 @@ func (l *link) lend(n int) bool {
 	if l.h.dialer.isMember(l.to) {
 		return true
 	}
-	s := l.h.strangers
+	s := l.h.nonMembers
 	if s.queued.Add(int64(n)) > s.memory {
 		s.queued.Add(-int64(n))
 		return false
@@ -99,7 +99,7 @@ func (l *link) lend(n int) bool {
 func (l *link) repay(n int) {
 	n = min(n, l.owed)
 	l.owed -= n
-	l.h.strangers.queued.Add(-int64(n))
+	l.h.nonMembers.queued.Add(-int64(n))
 }
 
 // next takes the oldest frame off the queue.

@@ -31,7 +31,7 @@ type remote struct {
 	link  *link        // frames to the peer
 
 	rates   rates         // of a member
-	modest  rates         // of a stranger
+	modest  rates         // of a non-member
 	gossip  *rate.Limiter // messages that are looked at
 	packets *rate.Limiter // parts of pubsub's packets that are read
 	streams *rate.Limiter // that it opens
@@ -215,7 +215,7 @@ func (t *table) up(id peer.ID) *remote {
 	r := &remote{
 		id: id, since: time.Now(),
 		rates:   newRates(h.cfg.PeerMessages, h.cfg.PeerBytes, h.cfg.MaxFrame),
-		modest:  newRates(h.cfg.StrangerMessages, h.cfg.StrangerBytes, h.cfg.MaxFrame),
+		modest:  newRates(h.cfg.NonMemberMessages, h.cfg.NonMemberBytes, h.cfg.MaxFrame),
 		gossip:  rate.NewLimiter(rate.Limit(h.cfg.GossipMessages)/2, h.cfg.GossipMessages),
 		packets: newPackets(h.cfg),
 		streams: newStreams(),

@@ -149,7 +149,7 @@ func TestMembersAreForgottenLast(t *testing.T) {
 		t.Error("the member is forgotten")
 	}
 	if _, ok := h.book.known["stranger 0"]; ok {
-		t.Error("the stranger seen longest ago is remembered")
+		t.Error("the non-member seen longest ago is remembered")
 	}
 }
 
@@ -189,13 +189,13 @@ func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
 // TestRelayServesItsOwnNetworkAlone: other peers get no slot.
 func TestRelayServesItsOwnNetworkAlone(t *testing.T) {
 	relay := start(t, func(c *Config) { c.Relay = true })
-	friend, stranger := start(t, nil), start(t, nil)
+	friend, nonMember := start(t, nil), start(t, nil)
 	join(t, friend, relay)
 	acl := ownNetwork(relay.knows)
-	if !acl.AllowReserve(friend.ID(), nil) || acl.AllowReserve(stranger.ID(), nil) {
+	if !acl.AllowReserve(friend.ID(), nil) || acl.AllowReserve(nonMember.ID(), nil) {
 		t.Error("who gets a slot")
 	}
-	if acl.AllowConnect(stranger.ID(), nil, friend.ID()) || acl.AllowConnect(friend.ID(), nil, stranger.ID()) {
+	if acl.AllowConnect(nonMember.ID(), nil, friend.ID()) || acl.AllowConnect(friend.ID(), nil, nonMember.ID()) {
 		t.Error("who is connected")
 	}
 	for _, h := range []*Host{relay, friend} {

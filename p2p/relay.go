@@ -77,7 +77,7 @@ type slot struct {
 
 // keepSlots holds a slot at each of Config.Relays that is connected, and
 // announces the addresses through them. libp2p's own AutoRelay would announce
-// public addresses only, and search for relays among strangers.
+// public addresses only, and search for relays among non-members.
 func (h *Host) keepSlots() {
 	if len(h.cfg.Relays) == 0 {
 		return

@@ -79,7 +79,7 @@ func TestWeightsDoNotDependOnTheOrderOfShares(t *testing.T) {
 			}
 		}
 		if sum != b.Total() || b.Len() != len(shares) || b.Of(anchor(99)) != 0 {
-			t.Fatalf("total %d of %d, %d anchors, a stranger weighs %d", b.Total(), sum, b.Len(), b.Of(anchor(99)))
+			t.Fatalf("total %d of %d, %d anchors, a key that is not in the roster weighs %d", b.Total(), sum, b.Len(), b.Of(anchor(99)))
 		}
 	})
 }

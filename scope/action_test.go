@@ -120,7 +120,7 @@ func TestRulesSeeWhoAsks(t *testing.T) {
 	w.author = keys[1]
 	w.refuses(w.act("sign", action.Write, "/k", "by b"), ErrDenied, "sign")
 	w.author = testKey(t, 98)
-	w.refuses(w.act("sign", action.Write, "/k", "by a stranger"), ErrDenied, "sign")
+	w.refuses(w.act("sign", action.Write, "/k", "by an unlisted author"), ErrDenied, "sign")
 }
 
 func TestRulesSeeScopeAndTime(t *testing.T) {

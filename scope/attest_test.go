@@ -127,7 +127,7 @@ func TestBarsAreLifted(t *testing.T) {
 // TestAttestedAndReadmittedDecisionsAreRefused, with what to do.
 func TestAttestedAndReadmittedDecisionsAreRefused(t *testing.T) {
 	r := newRealm(t, nil)
-	b, stranger := r.id("b"), testKey(t, 77)
+	b, unlisted := r.id("b"), testKey(t, 77)
 	for name, x := range map[string]struct {
 		d   Decision
 		why string
@@ -141,7 +141,7 @@ func TestAttestedAndReadmittedDecisionsAreRefused(t *testing.T) {
 		"no anchor":       {Decision{Kind: Attest, Score: 1, Reason: "x"}, "without its anchor"},
 		"a reason to go":  {Decision{Kind: Evict, Subject: b, Reason: "x"}, "content of another kind"},
 		"to admit no one": {Decision{Kind: Admit, Subject: b, Sponsor: r.id("a")}, "content of another kind"},
-		"another key":     {Decision{Kind: Readmit, Subject: b, Anchor: &Anchor{Name: "b", Key: stranger.Public(), Peer: "p"}}, "with the key of"},
+		"another key":     {Decision{Kind: Readmit, Subject: b, Anchor: &Anchor{Name: "b", Key: unlisted.Public(), Peer: "p"}}, "with the key of"},
 		"with a sponsor":  {Decision{Kind: Readmit, Subject: b, Anchor: &Anchor{Name: "b", Key: r.names["b"].Public(), Peer: "p"}, Sponsor: b}, "content of another kind"},
 		"a yield":         {Decision{Kind: Yield}, "unknown decision"},
 		"an unknown kind": {Decision{Kind: Readmit + 1}, "unknown decision"},
@@ -150,13 +150,13 @@ func TestAttestedAndReadmittedDecisionsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	far := Decision{Kind: Attest, Subject: stranger.Public().ID(), Score: 1, Reason: "x"}
+	far := Decision{Kind: Attest, Subject: unlisted.Public().ID(), Score: 1, Reason: "x"}
 	if out := r.approve("a", far); out.Code != Failed || !strings.Contains(out.Reason, "is no anchor") {
-		t.Errorf("a score for a stranger: %s %s", out.Code, out.Reason)
+		t.Errorf("a score for an unlisted author: %s %s", out.Code, out.Reason)
 	}
-	never := Decision{Kind: Readmit, Subject: stranger.Public().ID(), Anchor: &Anchor{Name: "x", Key: stranger.Public(), Peer: "p"}}
+	never := Decision{Kind: Readmit, Subject: unlisted.Public().ID(), Anchor: &Anchor{Name: "x", Key: unlisted.Public(), Peer: "p"}}
 	if out := r.approve("a", never); out.Code != Failed || !strings.Contains(out.Reason, "was never an anchor here") {
-		t.Errorf("a stranger returns: %s %s", out.Code, out.Reason)
+		t.Errorf("an unlisted author returns: %s %s", out.Code, out.Reason)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestP44AnchorsAndTheirNodesAreAuthors(t *testing.T) {
 	}
 	w.author = testKey(t, 61)
 	if out := w.step(w.put("/x", "2")).Outcomes[0]; out.Code != Failed {
-		t.Errorf("a stranger's put: %s", out.Code)
+		t.Errorf("an unlisted author's put: %s", out.Code)
 	}
 }
 

@@ -47,7 +47,7 @@ type Bounds struct {
 	MotionsKept        int64         `least:"1"`
 	MotionBytes        int64         `least:"4096"`
 	MotionBytesOne     int64         `least:"4096"`
-	StrangerMotionStay time.Duration `least:"1ms"`
+	UnlistedMotionStay time.Duration `yaml:"strangermotionstay" least:"1ms"`
 	ExpiredAtOnce      int           `yaml:"lapsedatonce" least:"1"`
 	ForgottenAtOnce    int           `least:"1"`
 	KeptFor            time.Duration `least:"1s"`
@@ -83,7 +83,7 @@ func DefaultBounds() Bounds {
 		ProposedAtOnce: proposedAtOnce, OutsideAtOnce: outsideAtOnce, GovernedByOne: governedByOne, GovernedOutside: governedOutside,
 		HandKeys: handKeys, HandBytes: handBytes,
 		MotionsOpen: motionsOpen, MotionsOfOne: motionsOfOne, MotionsKept: motionsKept, MotionBytes: motionBytes,
-		MotionBytesOne: motionBytesOne, StrangerMotionStay: strangerMotionStay,
+		MotionBytesOne: motionBytesOne, UnlistedMotionStay: unlistedMotionStay,
 		ExpiredAtOnce: expiredAtOnce, ForgottenAtOnce: forgottenAtOnce, KeptFor: keptFor,
 		BallotBytes: MaxBallotBytes, BallotMotions: MaxBallotMotions,
 		Leases: maxLeases, LeaseKeys: maxLeaseKeys, LeaseBytes: maxLeaseBytes,

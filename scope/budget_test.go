@@ -154,7 +154,7 @@ func TestNoMutationUsesUpWhatOthersNeed(t *testing.T) {
 	for i := range 100 {
 		w.one(w.put(fmt.Sprintf("/k/%02d", i), "v"))
 	}
-	stranger, err := votes.KeyFromSeed(votes.Ed25519, bytes.Repeat([]byte{9}, 32))
+	unlisted, err := votes.KeyFromSeed(votes.Ed25519, bytes.Repeat([]byte{9}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestNoMutationUsesUpWhatOthersNeed(t *testing.T) {
 			for range 128 {
 				ranges = append(ranges, get("/k/", "/k0"))
 			}
-			if b, err = SignReserving(int64(i%3)*15_000, stranger, lim, w.ops(ranges...)); err != nil {
+			if b, err = SignReserving(int64(i%3)*15_000, unlisted, lim, w.ops(ranges...)); err != nil {
 				t.Fatal(err)
 			}
 		}

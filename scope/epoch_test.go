@@ -397,7 +397,7 @@ func TestP27BallotsAreCheckedBeforeTheyCount(t *testing.T) {
 		"on no block":       func(a []Attended) []Attended { a[len(a)-1].Height = 99; return a },
 		"on the genesis":    func(a []Attended) []Attended { a[0].Height = 0; return a },
 		"of nobody":         func(a []Attended) []Attended { a[0].Signatures = nil; return a },
-		"of a stranger":     func(a []Attended) []Attended { a[0].Signatures[0].Anchor[0] ^= 1; return a },
+		"of a non-member":   func(a []Attended) []Attended { a[0].Signatures[0].Anchor[0] ^= 1; return a },
 		"in no order":       func(a []Attended) []Attended { slices.Reverse(a); return a },
 		"signers unordered": func(a []Attended) []Attended { slices.Reverse(a[0].Signatures); return a },
 	} {
@@ -473,7 +473,7 @@ func TestWhoRetiresAnswersForTheLastEpoch(t *testing.T) {
 	}
 }
 
-// TestNobodyFillsTheAgendaForOthers: an anchor has a share of it, and strangers
+// TestNobodyFillsTheAgendaForOthers: an anchor has a share of it, and non-members
 // one of theirs; and no mutation writes it all again.
 func TestNobodyFillsTheAgendaForOthers(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.EpochBlocks = 1000 })
@@ -581,8 +581,8 @@ func TestAnchorsJoinAndLeave(t *testing.T) {
 // TestDecisionsThatCannotBeTakenAreRefused checks the reason for each.
 func TestDecisionsThatCannotBeTakenAreRefused(t *testing.T) {
 	r := newRealm(t, nil)
-	stranger := testKey(t, 88)
-	r.names["x"] = stranger
+	outsider := testKey(t, 88)
+	r.names["x"] = outsider
 	loose, mode := r.g.Policy, r.g.Policy
 	loose.Rules.Finalize = quorum.Rule{Num: 1, Den: 2}
 	mode.Rules = quorum.DefaultRules(quorum.Crash)
@@ -591,10 +591,10 @@ func TestDecisionsThatCannotBeTakenAreRefused(t *testing.T) {
 		d    Decision
 		want string
 	}{
-		"a stranger evicts":     {"x", Decision{Kind: Evict, Subject: r.id("a")}, "only anchors"},
-		"nobody is evicted":     {"a", Decision{Kind: Evict, Subject: stranger.Public().ID()}, "no anchor"},
+		"a non-member evicts":   {"x", Decision{Kind: Evict, Subject: r.id("a")}, "only anchors"},
+		"nobody is evicted":     {"a", Decision{Kind: Evict, Subject: outsider.Public().ID()}, "no anchor"},
 		"an anchor is admitted": {"a", Admission(r.g.Hash(), r.names["b"], "b", "p", r.id("a")), "anchor already"},
-		"a strange sponsor":     {"x", Admission(r.g.Hash(), stranger, "x", "p", testKey(t, 5).Public().ID()), "no weight"},
+		"a strange sponsor":     {"x", Admission(r.g.Hash(), outsider, "x", "p", testKey(t, 5).Public().ID()), "no weight"},
 		"unsafe rules":          {"a", Decision{Kind: SetPolicy, Policy: &loose}, "unsafe"},
 		"another mode":          {"a", Decision{Kind: SetPolicy, Policy: &mode}, "mode"},
 	} {
@@ -602,7 +602,7 @@ func TestDecisionsThatCannotBeTakenAreRefused(t *testing.T) {
 			t.Errorf("%s: %v %q, want %q", name, out.Code, out.Reason, c.want)
 		}
 	}
-	d := Admission(r.g.Hash(), stranger, "x", "p", r.id("a"))
+	d := Admission(r.g.Hash(), outsider, "x", "p", r.id("a"))
 	d.Sponsor = r.id("b")
 	if _, err := Sign(r.names["a"], r.g.Policy.Limits, r.mutation(Govern, d)); err == nil || !strings.Contains(err.Error(), "consent") {
 		t.Errorf("consent to another sponsor: %v", err)

@@ -9,15 +9,15 @@ import (
 )
 
 // Bounds on motions, of one scope. Authors that the scope knows are its anchors, their nodes, and the approvers and
-// authors that its policy lists by their keys; all others are strangers, which share their bounds, since keys cost
+// authors that its policy lists by their keys; all others are unlisted and share their bounds, since keys cost
 // nothing. A motion under grants is that of the author that signed the first of them.
 const (
 	motionsOpen        = 1000
-	motionsOfOne       = 250      // open ones of one known author, and of all strangers together
+	motionsOfOne       = 250      // open ones of one known author, and of all unlisted authors together
 	motionsKept        = 1000     // closed ones, for ballots that come late and for queries
 	motionBytes        = 64 << 20 // of the records of all on keys
-	motionBytesOne     = 16 << 20 // of the open ones of one known author, and of all strangers together
-	strangerMotionStay = 10 * time.Minute
+	motionBytesOne     = 16 << 20 // of the open ones of one known author, and of all unlisted authors together
+	unlistedMotionStay = 10 * time.Minute
 )
 
 // gaveWay is the reason of the ending of a motion that was closed to make room.
@@ -59,15 +59,15 @@ type openLine struct {
 	indexedMotion
 	until    aweigh.Instant
 	id       votes.MotionID
-	stranger bool
+	unlisted bool
 	due      bool // it has the approvals, and never gives way
 }
 
 // motionRoom makes room for another motion on keys, or returns why there is none. It forgets closed motions for that.
-// If there are too many open motions of strangers, the one with the first deadline gives way to another stranger's,
-// once it has been open for strangerMotionStay. If there are too many of all authors, strangers' motions give way to
-// those of known authors, whatever their age, and then those of the author with the most, if that author has more than
-// the new one. given reports whether a motion gave way.
+// If there are too many open motions of unlisted authors, the one with the first deadline gives way to another of
+// theirs, once it has been open for unlistedMotionStay. If there are too many of all authors, motions of unlisted
+// authors give way to those of known authors, whatever their age, and then those of the author with the most, if that
+// author has more than the new one. given reports whether a motion gave way.
 func (x *execution) motionRoom(of indexedMotion) (given bool, failure, err error) {
 	d := &x.next.head.Docket
 	if failure := x.spend(d.Open / linesAUnit); failure != nil {
@@ -108,23 +108,23 @@ func (x *execution) motionRoom(of indexedMotion) (given bool, failure, err error
 
 // chooseDisplaced chooses which of the open motions gives way to a new one: none, −1, if there is room.
 func (x *execution) chooseDisplaced(open []openLine, of *indexedMotion) (i int, failure, err error) {
-	b, stranger := x.bounds, !x.admitted(of.Author)
-	all, strangers := motionShare{}.with(of), motionShare{}
+	b, unlisted := x.bounds, !x.admitted(of.Author)
+	all, unlistedShare := motionShare{}.with(of), motionShare{}
 	by := make(map[aweigh.Hash]motionShare)
-	first := -1 // the first of a stranger
+	first := -1 // the first of an unlisted author
 	for i := range open {
 		l := &open[i]
 		all, by[l.Author] = all.with(&l.indexedMotion), by[l.Author].with(&l.indexedMotion)
-		if l.stranger {
-			if strangers = strangers.with(&l.indexedMotion); first < 0 && !l.due {
+		if l.unlisted {
+			if unlistedShare = unlistedShare.with(&l.indexedMotion); first < 0 && !l.due {
 				first = i
 			}
 		}
 	}
 	mine := by[of.Author].with(of)
 	switch {
-	case stranger && strangers.with(of).above(b.MotionsOfOne, b.MotionBytesOne):
-		if strangers.motions == 0 {
+	case unlisted && unlistedShare.with(of).above(b.MotionsOfOne, b.MotionBytesOne):
+		if unlistedShare.motions == 0 {
 			return -1, fmt.Errorf("scope: a motion of %d bytes; those of authors that the scope does not know may have %d together", of.Bytes, b.MotionBytesOne), nil
 		}
 		young := first < 0
@@ -133,24 +133,24 @@ func (x *execution) chooseDisplaced(open []openLine, of *indexedMotion) (i int, 
 			if err != nil {
 				return -1, nil, err
 			}
-			young = x.block.Header.Time.Sub(rec.Motion.Opened) < b.StrangerMotionStay
+			young = x.block.Header.Time.Sub(rec.Motion.Opened) < b.UnlistedMotionStay
 		}
 		if young {
 			return -1, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node, or by a key that the policy lists",
-				strangers.motions, strangers.bytes, b.MotionsOfOne, b.MotionBytesOne), nil
+				unlistedShare.motions, unlistedShare.bytes, b.MotionsOfOne, b.MotionBytesOne), nil
 		}
 		return first, nil, nil
-	case !stranger && mine.above(b.MotionsOfOne, b.MotionBytesOne):
+	case !unlisted && mine.above(b.MotionsOfOne, b.MotionBytesOne):
 		return -1, fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be",
 			mine.motions-1, mine.bytes-of.Bytes, b.MotionsOfOne, b.MotionBytesOne), nil
 	case !all.above(b.MotionsOpen, b.MotionBytes):
 		return -1, nil, nil
-	case first >= 0 && !stranger:
+	case first >= 0 && !unlisted:
 		return first, nil, nil
 	}
 	most, at := mine, -1
 	for i := range open { // the first of those with as many
-		if h := by[open[i].Author]; !stranger && !open[i].due && (all.bytes > b.MotionBytes && h.bytes > most.bytes || all.motions > b.MotionsOpen && h.motions > most.motions) {
+		if h := by[open[i].Author]; !unlisted && !open[i].due && (all.bytes > b.MotionBytes && h.bytes > most.bytes || all.motions > b.MotionsOpen && h.motions > most.motions) {
 			most, at = h, i
 		}
 	}

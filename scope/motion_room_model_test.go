@@ -121,7 +121,7 @@ func (o *roomOracle) ready() {
 	}
 }
 
-func (o *roomOracle) stranger(m *countedMotion) bool { return !o.known[m.author] }
+func (o *roomOracle) unlisted(m *countedMotion) bool { return !o.known[m.author] }
 
 // bounded holds the open motions to the bounds of each share.
 func (o *roomOracle) bounded(open []countedMotion) {
@@ -132,7 +132,7 @@ func (o *roomOracle) bounded(open []countedMotion) {
 		}
 	}
 	within("all", 1000, 64<<20, func(*countedMotion) bool { return true })
-	within("strangers", 250, 16<<20, o.stranger)
+	within("unlisted authors", 250, 16<<20, o.unlisted)
 	for author := range o.known { // order-free
 		within(author.Short(), 250, 16<<20, func(m *countedMotion) bool { return m.author == author })
 	}
@@ -152,11 +152,11 @@ func (o *roomOracle) takes(open []countedMotion, m countedMotion, now aweigh.Ins
 		return slices.IndexFunc(left, func(x countedMotion) bool { return !x.due && of(&x) })
 	}
 	for {
-		n, b := sum(left, o.stranger)
+		n, b := sum(left, o.unlisted)
 		own, ownBytes := sum(left, mine)
 		all, allBytes := sum(left, func(*countedMotion) bool { return true })
 		foreign := !o.known[m.author]
-		i := first(o.stranger)
+		i := first(o.unlisted)
 		switch {
 		case foreign && (n+1 > 250 || b+m.bytes > 16<<20):
 			if i < 0 || now.Sub(left[i].opened) < 10*time.Minute {
@@ -186,10 +186,10 @@ func (o *roomOracle) takes(open []countedMotion, m countedMotion, now aweigh.Ins
 	}
 }
 
-// TestRoomOfMotionsIsRecounted draws worlds in which strangers, anchors, an approver, a listed author and a holder of
-// its grant open motions, vote on them and withdraw them while time passes. After each block all records are counted
-// again and compared with the docket, and the motions that find room and those that give way are the ones that decision
-// 0041 determines.
+// TestRoomOfMotionsIsRecounted draws worlds in which unlisted authors, anchors, an approver, a listed author and a
+// holder of its grant open motions, vote on them and withdraw them while time passes. After each block all records are
+// counted again and compared with the docket, and the motions that find room and those that give way are the ones that
+// decision 0041 determines.
 func TestRoomOfMotionsIsRecounted(t *testing.T) {
 	testshort.Skip(t)
 	refused, gave := 0, 0

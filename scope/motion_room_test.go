@@ -38,9 +38,9 @@ func pending(out []Outcome) (n int) {
 	return n
 }
 
-// TestStrangersFillTheirOwnRoomAlone: motions of throwaway keys, however many, keep no anchor and no approver from
-// opening one.
-func TestStrangersFillTheirOwnRoomAlone(t *testing.T) {
+// TestUnlistedAuthorsFillTheirOwnRoomAlone: motions of throwaway keys, however many, keep no anchor and no approver
+// from opening one.
+func TestUnlistedAuthorsFillTheirOwnRoomAlone(t *testing.T) {
 	testshort.Skip(t)
 	approver := testKey(t, 50)
 	w := newAssembly(t, 4, func(p *Policy) {
@@ -53,7 +53,7 @@ func TestStrangersFillTheirOwnRoomAlone(t *testing.T) {
 		total += pending(w.flood(testKey(t, byte(60+i)), fmt.Sprintf("flood%d", i), 250))
 	}
 	if total != motionsOfOne {
-		t.Fatalf("five strangers opened %d motions", total)
+		t.Fatalf("five unlisted authors opened %d motions", total)
 	}
 	for i, key := range append([]votes.PrivateKey{approver}, w.keys...) {
 		if n := pending(w.flood(key, fmt.Sprintf("mine%d", i), 150)); n != 150 {
@@ -100,7 +100,7 @@ func TestListedAuthorsHaveRoomOfTheirOwn(t *testing.T) {
 		{testKey(t, 80), [][]byte{granted(bob, testKey(t, 80))}, 50, 50},
 		{testKey(t, 81), [][]byte{granted(bob, testKey(t, 81))}, 25, 0},
 		{ann, [][]byte{granted(bob, ann)}, 25, 0},                                  // in bob's room
-		{testKey(t, 82), [][]byte{granted(testKey(t, 62), testKey(t, 82))}, 25, 0}, // a stranger's
+		{testKey(t, 82), [][]byte{granted(testKey(t, 62), testKey(t, 82))}, 25, 0}, // an unlisted author's
 		{w.keys[0], nil, 100, 100},
 	} {
 		if n := pending(w.flood(c.by, fmt.Sprint("ann", i), c.asks, c.grants...)); n != c.want {
@@ -109,19 +109,20 @@ func TestListedAuthorsHaveRoomOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestMotionsGiveWayInTheirOrder fills a scope: strangers' motions go first, then those of the author with the most.
+// TestMotionsGiveWayInTheirOrder fills a scope: motions of unlisted authors go first, then those of the author with
+// the most.
 func TestMotionsGiveWayInTheirOrder(t *testing.T) {
 	testshort.Skip(t)
 	w := newAssembly(t, 5, func(p *Policy) { p.Approvals[0].Window = 24 * time.Hour })
 	w.skip = true
-	stranger := w.flood(testKey(t, 60), "s", 250)
+	unlisted := w.flood(testKey(t, 60), "s", 250)
 	again := w.flood(testKey(t, 61), "early", 1)
 	if again[0].Code != Failed || !strings.Contains(again[0].Reason, "does not know") {
-		t.Fatalf("a stranger's motion too many: %+v", again[0])
+		t.Fatalf("an unlisted author's motion too many: %+v", again[0])
 	}
-	w.now = w.now.Add(strangerMotionStay)
+	w.now = w.now.Add(unlistedMotionStay)
 	if again = w.flood(testKey(t, 61), "late", 1); again[0].Code != Pending {
-		t.Fatalf("a stranger's motion when others were open for long: %+v", again[0])
+		t.Fatalf("an unlisted author's motion when others were open for long: %+v", again[0])
 	}
 	gone := func(all []Outcome) (n int) {
 		t.Helper()
@@ -139,8 +140,8 @@ func TestMotionsGiveWayInTheirOrder(t *testing.T) {
 		}
 		return n
 	}
-	if gone(stranger) != 1 {
-		t.Fatalf("%d motions of strangers gave way to one", gone(stranger))
+	if gone(unlisted) != 1 {
+		t.Fatalf("%d motions of unlisted authors gave way to one", gone(unlisted))
 	}
 	var first []Outcome
 	for i := range 4 {
@@ -152,11 +153,11 @@ func TestMotionsGiveWayInTheirOrder(t *testing.T) {
 			first = out
 		}
 	}
-	if gone(stranger) != 250 || gone(again) != 1 || gone(first) != 0 {
-		t.Errorf("%d of 250, %d of 1 motions of strangers gave way to anchors, and %d of an anchor's", gone(stranger), gone(again), gone(first))
+	if gone(unlisted) != 250 || gone(again) != 1 || gone(first) != 0 {
+		t.Errorf("%d of 250, %d of 1 motions of unlisted authors gave way to anchors, and %d of an anchor's", gone(unlisted), gone(again), gone(first))
 	}
 	if out := w.flood(testKey(t, 62), "none", 1); out[0].Code != Failed || out[0].Reason == "" {
-		t.Errorf("a stranger's motion where anchors have filled the room: %+v", out[0])
+		t.Errorf("an unlisted author's motion where anchors have filled the room: %+v", out[0])
 	}
 	last := w.flood(w.keys[4], "b", 100)
 	if pending(last) != 100 || w.state.Head().Docket.Open != 1000 {

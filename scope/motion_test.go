@@ -475,14 +475,14 @@ func TestBadBallotsSpoilABlock(t *testing.T) {
 		ballots [][]byte
 		want    error
 	}{
-		"recorded already": {inOrder(w.approve(id, 1)), nil},
-		"twice":            {[][]byte{sorted[0], sorted[0]}, nil},
-		"out of order":     {[][]byte{sorted[1], sorted[0]}, nil},
-		"forged":           {inOrder([]votes.MotionBallot{forged}), votes.ErrForged},
-		"foreign":          {inOrder([]votes.MotionBallot{foreign}), votes.ErrForeign},
-		"a stranger's":     {inOrder([]votes.MotionBallot{w.ballot(testKey(t, 77), id, votes.Approve)}), votes.ErrStranger},
-		"malformed":        {[][]byte{{1, 2, 3}}, votes.ErrMalformed},
-		"too many motions": {inOrder(crowd), nil},
+		"recorded already":        {inOrder(w.approve(id, 1)), nil},
+		"twice":                   {[][]byte{sorted[0], sorted[0]}, nil},
+		"out of order":            {[][]byte{sorted[1], sorted[0]}, nil},
+		"forged":                  {inOrder([]votes.MotionBallot{forged}), votes.ErrForged},
+		"foreign":                 {inOrder([]votes.MotionBallot{foreign}), votes.ErrForeign},
+		"of a key without a vote": {inOrder([]votes.MotionBallot{w.ballot(testKey(t, 77), id, votes.Approve)}), votes.ErrNotInRoster},
+		"malformed":               {[][]byte{{1, 2, 3}}, votes.ErrMalformed},
+		"too many motions":        {inOrder(crowd), nil},
 	} {
 		b := NewBlock(w.block(nil).Header, nil, Evidence{Ballots: c.ballots})
 		if err := w.state.CheckBallots(b, nobody); !errors.Is(err, ErrInvalid) || c.want != nil && !errors.Is(err, c.want) {

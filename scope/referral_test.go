@@ -44,10 +44,10 @@ func TestReferralsProveThemselves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strangers, _ := testGenesis(t, 3)
+	others, _ := testGenesis(t, 3)
 	for name, spoil := range map[string]func(x *Referral){
 		"to a root scope":                 func(x *Referral) { x.Child.Descent = nil },
-		"to other anchors":                func(x *Referral) { x.Child.Anchors = strangers.Anchors },
+		"to other anchors":                func(x *Referral) { x.Child.Anchors = others.Anchors },
 		"to another policy":               func(x *Referral) { x.Child.Policy.EpochBlocks++ },
 		"of another prefix":               func(x *Referral) { x.Child.Descent.Prefix = []byte("/b/") },
 		"of all keys":                     func(x *Referral) { x.Child.Descent.Prefix = nil },

@@ -144,7 +144,7 @@ func (x *stuff) tick(l *liar) {
 }
 
 // counterfeit hands on ballots that do not count, and puts them into its blocks: of
-// another network or scope, in the names of others, of strangers, and cut short.
+// another network or scope, in the names of others, of non-members, and cut short.
 type counterfeit struct{ plain }
 
 func (x *counterfeit) tick(l *liar) {

@@ -135,9 +135,9 @@ func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
 	attached := lineage.Entry{Class: lineage.Insert, Key: []byte(guardedKey), Mutation: aweigh.Hash{1}}
 	apart := ends("expired", "/a", "/b", guardedKey)
 	apart[2].Revision++
-	strangers := ends("was revoked", "/a", "/b", guardedKey)
-	for i := range strangers {
-		strangers[i].Mutation = aweigh.Hash{2} // which asked for no revocation
+	others := ends("was revoked", "/a", "/b", guardedKey)
+	for i := range others {
+		others[i].Mutation = aweigh.Hash{2} // which asked for no revocation
 	}
 	for _, c := range []struct {
 		what    string
@@ -159,7 +159,7 @@ func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
 		{"revoked", 1, "", ends("was revoked", "/a", "/b", guardedKey), 0},
 		{"revoked without approval", 1, "changes", ends("was revoked", "/a", "/b", guardedKey), 1},
 		{"revoked and kept", 1, "deletions", ends("was revoked", "/a", "/b", "+"+guardedKey), 1},
-		{"revoked by a stranger", 1, "", strangers, 3},
+		{"revoked by a stranger", 1, "", others, 3},
 		{"attached without approval", 1, "deletions", []lineage.Entry{attached}, 1},
 		{"attached", 1, "nothing", []lineage.Entry{attached}, 0},
 	} {

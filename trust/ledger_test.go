@@ -93,11 +93,11 @@ func TestEvidenceMovesScoresAsItsKindSays(t *testing.T) {
 	}
 }
 
-func TestEvidenceAboutStrangersGivesNoStanding(t *testing.T) {
+func TestEvidenceAboutNonMembersGivesNoStanding(t *testing.T) {
 	p := trust.DefaultParams()
 	l, changes := trust.Ledger{}.ApplyExplained(p, lied(ann), attested(bob, 9), readmitted(cyd), founded(aweigh.AnchorID{}, 9))
 	if l.Len() != 0 {
-		t.Errorf("%d standings of strangers", l.Len())
+		t.Errorf("%d standings of keys that are not in the roster", l.Len())
 	}
 	for _, c := range changes {
 		if !strings.HasPrefix(c.Reason, "ignored") {

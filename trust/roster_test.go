@@ -115,14 +115,14 @@ func TestSponsorsAreWeighingMembers(t *testing.T) {
 		epoch   aweigh.Epoch
 		reason  string
 	}{
-		"nobody":              {aweigh.AnchorID{}, 6, "no sponsor stands surety"},
-		"itself":              {bob, 6, "its own sponsor"},
-		"a stranger":          {cyd, 6, "not in the roster"},
-		"a liar":              {named(1), 6, "not in the roster"},
-		"one that left":       {named(2), 6, "not in the roster"},
-		"one on probation":    {ann, 9, "on probation until epoch 10"},
-		"one after probation": {ann, 10, ""},
-		"a founder":           {named(0), 0, ""},
+		"nobody":                          {aweigh.AnchorID{}, 6, "no sponsor stands surety"},
+		"itself":                          {bob, 6, "its own sponsor"},
+		"a key that is not in the roster": {cyd, 6, "not in the roster"},
+		"a liar":                          {named(1), 6, "not in the roster"},
+		"one that left":                   {named(2), 6, "not in the roster"},
+		"one on probation":                {ann, 9, "on probation until epoch 10"},
+		"one after probation":             {ann, 10, ""},
+		"a founder":                       {named(0), 0, ""},
 	} {
 		l, changes := start.ApplyExplained(p, admitted(bob, c.sponsor, c.epoch))
 		_, ok := l.Standing(bob)
@@ -377,12 +377,12 @@ func TestLedgersThatNothingLeadsTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, bad := range map[string]s{
-		"barred with a seat":      {Anchor: hi, Barred: true, Seated: true},
-		"admitted by nobody":      {Anchor: hi, Since: 3, Weighs: 8},
-		"admitted by itself":      {Anchor: hi, Sponsor: hi, Since: 3, Weighs: 8},
-		"admitted by a stranger":  {Anchor: hi, Sponsor: cyd, Since: 3, Weighs: 8},
-		"weighs at its admission": {Anchor: hi, Sponsor: lo, Since: 3, Weighs: 3},
-		"weighs before it":        {Anchor: hi, Sponsor: lo, Since: 3, Weighs: 0},
+		"barred with a seat":                          {Anchor: hi, Barred: true, Seated: true},
+		"admitted by nobody":                          {Anchor: hi, Since: 3, Weighs: 8},
+		"admitted by itself":                          {Anchor: hi, Sponsor: hi, Since: 3, Weighs: 8},
+		"admitted by a key that is not in the roster": {Anchor: hi, Sponsor: cyd, Since: 3, Weighs: 8},
+		"weighs at its admission":                     {Anchor: hi, Sponsor: lo, Since: 3, Weighs: 3},
+		"weighs before it":                            {Anchor: hi, Sponsor: lo, Since: 3, Weighs: 0},
 	} {
 		if _, err := trust.DecodeLedger(canon.Encode([]s{good[0], bad})); !errors.Is(err, trust.ErrLedger) {
 			t.Errorf("%s: %v", name, err)

@@ -41,7 +41,7 @@ func (c Certificate) Check(k *Keyring) error {
 
 // CheckCertificate verifies a certificate of this domain (P6): a valid subject of a kind that has a rule, signed by
 // distinct anchors with weight, in their order, that meet the rule, every signature valid. Cheap checks come first.
-// The error wraps ErrMalformed, ErrStranger, ErrTooLight or ErrForged.
+// The error wraps ErrMalformed, ErrNotInRoster, ErrTooLight or ErrForged.
 func (k *Keyring) CheckCertificate(c quorum.Certificate) error {
 	if !c.Subject.Valid() {
 		return fmt.Errorf("%w: certificate of %v", ErrMalformed, c.Subject)
@@ -54,7 +54,7 @@ func (k *Keyring) CheckCertificate(c quorum.Certificate) error {
 		}
 		w := k.weights.Of(s.Anchor)
 		if w == 0 {
-			return fmt.Errorf("%w: %s has no weight", ErrStranger, s.Anchor.Short())
+			return fmt.Errorf("%w: %s has no weight", ErrNotInRoster, s.Anchor.Short())
 		}
 		weight += w
 	}

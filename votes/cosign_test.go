@@ -64,7 +64,7 @@ func TestOthersReadCosignatures(t *testing.T) {
 		t.Error("a note of another size is taken")
 	}
 	if _, err := note.Open(signed, note.VerifierList()); err == nil {
-		t.Error("a note of strangers is taken")
+		t.Error("a note of keys that are not in the roster is taken")
 	}
 	for i := range by {
 		if err := by[i].Check(c.Text()); err != nil {

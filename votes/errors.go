@@ -15,8 +15,8 @@ var (
 	ErrForged = refusal.New(refusal.Forged, "votes: bad signature")
 	// ErrTooLight: the signers do not meet the rule; blame the sender.
 	ErrTooLight = refusal.New(refusal.Forged, "votes: too little weight")
-	// ErrStranger: the signer is not in the roster; blame the sender.
-	ErrStranger = refusal.New(refusal.Forged, "votes: not in the roster")
+	// ErrNotInRoster: the signer is not in the roster; blame the sender.
+	ErrNotInRoster = refusal.New(refusal.Forged, "votes: not in the roster")
 	// ErrForeign: it belongs to another network; the peer has no business here.
 	ErrForeign = refusal.New(refusal.Foreign, "votes: of another network")
 	// ErrOtherScope: it belongs to another scope; look for its keyring.

@@ -89,7 +89,7 @@ func (k *Keyring) Weights() quorum.Weights { return k.weights }
 func (k *Keyring) Key(a aweigh.AnchorID) (PublicKey, bool) { return k.keys.key(a) }
 
 // Check verifies a ballot. The error wraps ErrMalformed, ErrForeign,
-// ErrOtherScope, ErrStale, ErrAhead, ErrStranger or ErrForged.
+// ErrOtherScope, ErrStale, ErrAhead, ErrNotInRoster or ErrForged.
 func (k *Keyring) Check(b Ballot) (Checked, error) {
 	if err := b.valid(); err != nil {
 		return Checked{}, err
@@ -109,7 +109,7 @@ func (k *Keyring) Ballot(v quorum.Vote) Ballot {
 }
 
 // CheckVote verifies a vote as a ballot of this domain. The error wraps
-// ErrMalformed, ErrStranger or ErrForged.
+// ErrMalformed, ErrNotInRoster or ErrForged.
 func (k *Keyring) CheckVote(v quorum.Vote) error {
 	if !v.Subject.Valid() {
 		return fmt.Errorf("%w: subject %v", ErrMalformed, v.Subject)
@@ -127,7 +127,7 @@ func (k *Keyring) statement(s *quorum.Subject) []byte {
 func (k *Keyring) signed(statement []byte, s *quorum.Signature) error {
 	m := k.keys.get(s.Anchor)
 	if m == nil {
-		return fmt.Errorf("%w: %s", ErrStranger, s.Anchor.Short())
+		return fmt.Errorf("%w: %s", ErrNotInRoster, s.Anchor.Short())
 	}
 	wrapped := appendHash(statement, &s.Anchor)
 	var err error

@@ -31,7 +31,7 @@ func TestBallotsOfTheRosterAreAccepted(t *testing.T) {
 
 func TestBallotsAreRefusedByConsequence(t *testing.T) {
 	w := newWorld(t, Ed25519, 4)
-	stranger := keyOf(t, Ed25519, 99)
+	outsider := keyOf(t, Ed25519, 99)
 	in := func(change func(*Domain)) Ballot {
 		d := home
 		change(&d)
@@ -46,27 +46,27 @@ func TestBallotsAreRefusedByConsequence(t *testing.T) {
 		b    Ballot
 		want error
 	}{
-		"another network":           {in(func(d *Domain) { d.Network, d.Scope, d.Epoch = fill(9), fill(9), 9 }), ErrForeign},
-		"another scope":             {in(func(d *Domain) { d.Scope, d.Epoch = fill(9), 9 }), ErrOtherScope},
-		"an older epoch":            {in(func(d *Domain) { d.Epoch-- }), ErrStale},
-		"another roster":            {in(func(d *Domain) { d.Roster = fill(9) }), ErrStale},
-		"another policy":            {in(func(d *Domain) { d.Policy = fill(9) }), ErrStale},
-		"a newer epoch":             {in(func(d *Domain) { d.Epoch++; d.Roster = fill(9) }), ErrAhead},
-		"a stranger":                {ballotOf(stranger, home, notarizeA), ErrStranger},
-		"another format":            {change(func(b *Ballot) { b.Format++ }), ErrMalformed},
-		"no kind":                   {w.ballot(0, quorum.Subject{View: 1, Block: fill(1)}), ErrMalformed},
-		"view 0":                    {w.ballot(0, quorum.Subject{Kind: quorum.Nullify}), ErrMalformed},
-		"notarize without block":    {w.ballot(0, quorum.Subject{Kind: quorum.Notarize, View: 1}), ErrMalformed},
-		"nullify with block":        {w.ballot(0, quorum.Subject{Kind: quorum.Nullify, View: 1, Block: fill(1)}), ErrMalformed},
-		"another's signature":       {change(func(b *Ballot) { b.Signature = w.ballot(1, notarizeA).Signature }), ErrForged},
-		"another's name":            {change(func(b *Ballot) { b.Anchor = w.keys[1].Public().ID() }), ErrForged},
-		"another block":             {change(func(b *Ballot) { b.Subject.Block = fill(9) }), ErrForged},
-		"another view":              {change(func(b *Ballot) { b.Subject.View++ }), ErrForged},
-		"another kind":              {change(func(b *Ballot) { b.Subject.Kind = quorum.Finalize }), ErrForged},
-		"moved from another epoch":  {change(func(b *Ballot) { b.Signature = in(func(d *Domain) { d.Epoch++ }).Signature }), ErrForged},
-		"moved from another roster": {change(func(b *Ballot) { b.Signature = in(func(d *Domain) { d.Roster = fill(9) }).Signature }), ErrForged},
-		"no signature":              {change(func(b *Ballot) { b.Signature = nil }), ErrForged},
-		"signed as a bundle":        {change(func(b *Ballot) { b.Signature = w.keys[0].Sign(ContextBundle, b.SigningBytes()) }), ErrForged},
+		"another network":                 {in(func(d *Domain) { d.Network, d.Scope, d.Epoch = fill(9), fill(9), 9 }), ErrForeign},
+		"another scope":                   {in(func(d *Domain) { d.Scope, d.Epoch = fill(9), 9 }), ErrOtherScope},
+		"an older epoch":                  {in(func(d *Domain) { d.Epoch-- }), ErrStale},
+		"another roster":                  {in(func(d *Domain) { d.Roster = fill(9) }), ErrStale},
+		"another policy":                  {in(func(d *Domain) { d.Policy = fill(9) }), ErrStale},
+		"a newer epoch":                   {in(func(d *Domain) { d.Epoch++; d.Roster = fill(9) }), ErrAhead},
+		"a key that is not in the roster": {ballotOf(outsider, home, notarizeA), ErrNotInRoster},
+		"another format":                  {change(func(b *Ballot) { b.Format++ }), ErrMalformed},
+		"no kind":                         {w.ballot(0, quorum.Subject{View: 1, Block: fill(1)}), ErrMalformed},
+		"view 0":                          {w.ballot(0, quorum.Subject{Kind: quorum.Nullify}), ErrMalformed},
+		"notarize without block":          {w.ballot(0, quorum.Subject{Kind: quorum.Notarize, View: 1}), ErrMalformed},
+		"nullify with block":              {w.ballot(0, quorum.Subject{Kind: quorum.Nullify, View: 1, Block: fill(1)}), ErrMalformed},
+		"another's signature":             {change(func(b *Ballot) { b.Signature = w.ballot(1, notarizeA).Signature }), ErrForged},
+		"another's name":                  {change(func(b *Ballot) { b.Anchor = w.keys[1].Public().ID() }), ErrForged},
+		"another block":                   {change(func(b *Ballot) { b.Subject.Block = fill(9) }), ErrForged},
+		"another view":                    {change(func(b *Ballot) { b.Subject.View++ }), ErrForged},
+		"another kind":                    {change(func(b *Ballot) { b.Subject.Kind = quorum.Finalize }), ErrForged},
+		"moved from another epoch":        {change(func(b *Ballot) { b.Signature = in(func(d *Domain) { d.Epoch++ }).Signature }), ErrForged},
+		"moved from another roster":       {change(func(b *Ballot) { b.Signature = in(func(d *Domain) { d.Roster = fill(9) }).Signature }), ErrForged},
+		"no signature":                    {change(func(b *Ballot) { b.Signature = nil }), ErrForged},
+		"signed as a bundle":              {change(func(b *Ballot) { b.Signature = w.keys[0].Sign(ContextBundle, b.SigningBytes()) }), ErrForged},
 	} {
 		got, err := w.Check(c.b)
 		if !errors.Is(err, c.want) {
@@ -82,14 +82,14 @@ func TestCertificatesNeedDistinctMembersOfEnoughWeight(t *testing.T) {
 	for _, name := range schemes {
 		w := newWorld(t, name, 4) // threshold 3
 		other := newWorld(t, name, 5)
-		stranger := quorum.Signature{Anchor: fill(0xff), Bytes: other.ballot(0, notarizeA).Signature}
+		outsider := quorum.Signature{Anchor: fill(0xff), Bytes: other.ballot(0, notarizeA).Signature}
 		forged := w.certificate(notarizeA, 0, 1, 2)
 		forged.Signatures[1].Bytes = w.ballot(1, notarizeB).Signature
 		swapped := w.certificate(notarizeA, 0, 1, 2)
 		swapped.Signatures[0].Bytes, swapped.Signatures[1].Bytes = swapped.Signatures[1].Bytes, swapped.Signatures[0].Bytes
 		probation := w.certificate(notarizeA, 0, 1, 2, 4)
 		alien := w.certificate(notarizeA, 0, 1, 2)
-		alien.Signatures = append(alien.Signatures, stranger)
+		alien.Signatures = append(alien.Signatures, outsider)
 		renamed := w.certificate(notarizeA, 0, 1, 2)
 		renamed.Subject = notarizeB
 		for what, c := range map[string]struct {
@@ -115,8 +115,8 @@ func TestCertificatesNeedDistinctMembersOfEnoughWeight(t *testing.T) {
 				t.Errorf("%s, %s, by memo: got %v, want %v", name, what, err, c.want)
 			}
 		}
-		for what, c := range map[string]quorum.Certificate{"probation": sorted(probation), "a stranger": sorted(alien)} {
-			if err := w.CheckCertificate(c); !errors.Is(err, ErrStranger) {
+		for what, c := range map[string]quorum.Certificate{"probation": sorted(probation), "a key that is not in the roster": sorted(alien)} {
+			if err := w.CheckCertificate(c); !errors.Is(err, ErrNotInRoster) {
 				t.Errorf("%s, with %s: %v", name, what, err)
 			}
 		}

@@ -4,7 +4,7 @@ import "testing"
 
 // TestMembersAreFound: however many there are, each is found, and no other.
 func TestMembersAreFound(t *testing.T) {
-	stranger := keyOf(t, Ed25519, 99).Public()
+	outsider := keyOf(t, Ed25519, 99).Public()
 	for n := range 3 * fewMembers {
 		var keys []PublicKey
 		for i := range n {
@@ -19,8 +19,8 @@ func TestMembersAreFound(t *testing.T) {
 				t.Errorf("of %d keys, %s is found as %s", n, k, found)
 			}
 		}
-		if _, ok := set.Key(stranger.ID()); ok || set.parsed(stranger.ID()) != nil {
-			t.Errorf("of %d keys, one is a stranger's", n)
+		if _, ok := set.Key(outsider.ID()); ok || set.parsed(outsider.ID()) != nil {
+			t.Errorf("of %d keys, one is an outsider's", n)
 		}
 	}
 }

@@ -56,14 +56,14 @@ func (c CheckedMotionBallot) Ballot() MotionBallot { return c.b }
 
 // CheckMotionBallot verifies a ballot for a scope of a network. The verifier
 // may be nil, which stands for Verify. The error wraps ErrMalformed, ErrForeign,
-// ErrOtherScope, ErrStranger or ErrForged.
+// ErrOtherScope, ErrNotInRoster or ErrForged.
 func CheckMotionBallot(b MotionBallot, network aweigh.NetworkID, scope aweigh.ScopeID, voters Voters, verify Verifier) (CheckedMotionBallot, error) {
 	if err := b.Admissible(network, scope); err != nil {
 		return CheckedMotionBallot{}, err
 	}
 	key, ok := voters.Key(b.Voter)
 	if !ok {
-		return CheckedMotionBallot{}, fmt.Errorf("%w: %s may not vote on motion %s", ErrStranger, b.Voter.Short(), b.Motion.Short())
+		return CheckedMotionBallot{}, fmt.Errorf("%w: %s may not vote on motion %s", ErrNotInRoster, b.Voter.Short(), b.Motion.Short())
 	}
 	if algorithm, err := key.Algorithm(); err != nil {
 		return CheckedMotionBallot{}, err

@@ -263,7 +263,7 @@ func TestP34LateBallotsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestStrangersCountNothing(t *testing.T) {
+func TestKeysWithoutAVoteCountNothing(t *testing.T) {
 	e := electorate(t, []uint64{1, 1, 1})
 	p := newPoll(fill(7), e, most)
 	other := unsigned(1, Approve)

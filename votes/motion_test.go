@@ -117,7 +117,7 @@ func TestMotionBallotsAreRefusedByConsequence(t *testing.T) {
 		{"another motion", func(b *MotionBallot) { b.Motion = fill(9) }, ErrForged},
 		{"another choice", func(b *MotionBallot) { b.Choice = Reject }, ErrForged},
 		{"no choice", func(b *MotionBallot) { b.Choice = 3 }, ErrMalformed},
-		{"a stranger", func(b *MotionBallot) { b.Voter = fill(9) }, ErrStranger},
+		{"a key that is not in the roster", func(b *MotionBallot) { b.Voter = fill(9) }, ErrNotInRoster},
 		{"another voter", func(b *MotionBallot) { b.Voter = other.Public().ID() }, ErrForged},
 		{"another comment", func(b *MotionBallot) { b.Comment = "no" }, ErrMalformed},
 		{"another comment, and its hash", func(b *MotionBallot) { b.Comment, b.CommentHash = "no", commentOf("no") }, ErrForged},

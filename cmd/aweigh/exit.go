@@ -134,7 +134,7 @@ var codes = []struct {
 	{audit.ErrTrail, exitUnverified},
 	{votes.ErrMalformed, exitUnverified},
 	{votes.ErrForged, exitUnverified},
-	{votes.ErrStranger, exitUnverified},
+	{votes.ErrNotInRoster, exitUnverified},
 	{votes.ErrForeign, exitUnverified},
 	{votes.ErrOtherScope, exitUnverified},
 	{votes.ErrBallotFileLimit, exitUnverified},

@@ -97,10 +97,10 @@ func TestRevokedClientsAreRefused(t *testing.T) {
 	newIssuer(t).revoke(f.Revoked, false)
 	change()
 	if _, err := ask(address, i.pool(), bad); err == nil || !strings.Contains(log.String(), "cannot be read") {
-		t.Errorf("a list of a stranger's counts: %v; the log says %q", err, log)
+		t.Errorf("a list of another issuer counts: %v; the log says %q", err, log)
 	}
 	if _, err := Server(f, nil); !errors.Is(err, ErrFiles) {
-		t.Errorf("a list of a stranger's: %v", err)
+		t.Errorf("a list of another issuer: %v", err)
 	}
 	if err := os.WriteFile(f.Revoked, []byte("none"), 0o600); err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func (e *exam) checkProcess() {
 	}
 	slices.Sort(own)
 	own = slices.Compact(own)
-	stranger := e.find(own, siblings)
+	other := e.find(own, siblings)
 	switch {
 	case e.runs() && e.pid != 0:
 		e.ok("process", fmt.Sprintf("%d runs the node, and answers at %s%s", e.pid, e.api, e.started()))
@@ -61,8 +61,8 @@ func (e *exam) checkProcess() {
 	case e.pid != 0:
 		e.fail("process", fmt.Sprintf("%d holds the store, and does not answer at %s", e.pid, strings.Join(own, ", ")),
 			fmt.Sprintf("look at its log; if it hangs or is not a node: kill %d", e.pid))
-	case stranger != "":
-		e.fail("process", "the node does not run, and another one answers at "+stranger, "choose another api-listen for one of them")
+	case other != "":
+		e.fail("process", "the node does not run, and another one answers at "+other, "choose another api-listen for one of them")
 	default:
 		e.warn("process", "the node does not run"+e.lastRan(), fmt.Sprintf("aweigh node --data-dir %s", show.Word(string(e.Dir))))
 	}
@@ -70,7 +70,7 @@ func (e *exam) checkProcess() {
 
 // find looks for the node of the directory at its own addresses and those of its siblings, all at once, and names one
 // of its own at which another node answers, if this one does not.
-func (e *exam) find(own, siblings []string) (stranger string) {
+func (e *exam) find(own, siblings []string) (other string) {
 	addresses := slices.Concat(own, siblings)
 	answers := make([]*aweighv1.StatusResponse, len(addresses))
 	var asked sync.WaitGroup
@@ -85,10 +85,10 @@ func (e *exam) find(own, siblings []string) (stranger string) {
 			e.api, e.status = addresses[i], status
 			return ""
 		case i < len(own):
-			stranger = addresses[i]
+			other = addresses[i]
 		}
 	}
-	return stranger
+	return other
 }
 
 // ask asks for the status of the node at an address; nil is no answer within answerTime.

@@ -38,8 +38,8 @@ func TestAddressesAreAskedAtOnce(t *testing.T) {
 	}
 	e := &exam{ctx: t.Context()}
 	began := time.Now()
-	if stranger := e.find(addresses[:2], addresses[2:]); stranger != "" || e.runs() {
-		t.Errorf("%q answered", stranger)
+	if other := e.find(addresses[:2], addresses[2:]); other != "" || e.runs() {
+		t.Errorf("%q answered", other)
 	}
 	if took := time.Since(began); took >= answerTime {
 		t.Errorf("it took %v", took)

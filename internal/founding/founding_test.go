@@ -65,7 +65,7 @@ func TestFoundersAgreeOnOneGenesis(t *testing.T) {
 	}
 	dirC, c := self(t, settings)
 	if _, err := (Plan{Dir: dirC, Self: c, Mode: quorum.BFT, Anchors: file, Now: 1}).Found(); !errors.Is(err, ErrAnchors) {
-		t.Errorf("a stranger founds: %v", err)
+		t.Errorf("a node that is not listed founds: %v", err)
 	}
 }
 

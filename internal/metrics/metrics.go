@@ -2,7 +2,7 @@
 // measured here: a scrape reads counts that the parts keep anyway, in atomics. Each
 // node has a registry of its own, so that several can run in one process.
 //
-// Labels have few values, none of them chosen by a stranger: names of anchors
+// Labels have few values, none of them chosen by a client: names of anchors
 // from the genesis, kinds, and classes. A metric
 // without the label "scope" is about the whole node, or states that it is about the
 // root scope.

@@ -8,21 +8,21 @@ import (
 	"syscall"
 )
 
-// ErrStranger means that the process at the other end of a connection runs as another user.
-var ErrStranger = errors.New("socket: the connection is another user's")
+// ErrOtherUser means that the process at the other end of a connection runs as another user.
+var ErrOtherUser = errors.New("socket: the connection is another user's")
 
 // Owner returns the user of the process at the other end of a connection, if that is the user of this process, or root.
-// Errors wrap ErrStranger. Where the system does not name users it returns the user of this process: only the modes of
+// Errors wrap ErrOtherUser. Where the system does not name users it returns the user of this process: only the modes of
 // the socket and of its directory keep others out there.
 func Owner(c net.Conn) (uid uint32, err error) {
 	user, known, err := userOf(c)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%w: %w", ErrStranger, err)
+		return 0, fmt.Errorf("%w: %w", ErrOtherUser, err)
 	case !known:
 		user = os.Geteuid()
 	case user != 0 && user != os.Geteuid():
-		return 0, fmt.Errorf("%w: of user ID %d", ErrStranger, user)
+		return 0, fmt.Errorf("%w: of user ID %d", ErrOtherUser, user)
 	}
 	return uint32(user), nil
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// strangerDials names a socket for the process that this test starts as another user.
-const strangerDials = "SOCKET_TEST_DIALS"
+// otherUserDials names a socket for the process that this test starts as another user.
+const otherUserDials = "SOCKET_TEST_DIALS"
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(strangerDials); path != "" {
+	if path := os.Getenv(otherUserDials); path != "" {
 		c, err := net.Dial("unix", path)
 		if err != nil {
 			os.Exit(3)
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTheOtherEndIsOfThisUser: this user is the owner, and another user is a stranger, though modes allow it to
+// TestTheOtherEndIsOfThisUser: this user is the owner, and another user is refused, though modes allow it to
 // connect.
 func TestTheOtherEndIsOfThisUser(t *testing.T) {
 	dir := t.TempDir()
@@ -61,10 +61,10 @@ func TestTheOtherEndIsOfThisUser(t *testing.T) {
 	if err := errors.Join(os.WriteFile(program, test, 0o755), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(path, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	stranger := exec.Command(program)
-	stranger.Env = []string{strangerDials + "=" + path}
-	stranger.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4177, Gid: 4177}}
-	if err := stranger.Start(); err != nil {
+	otherUser := exec.Command(program)
+	otherUser.Env = []string{otherUserDials + "=" + path}
+	otherUser.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4177, Gid: 4177}}
+	if err := otherUser.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.(*net.UnixListener).SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
@@ -73,10 +73,10 @@ func TestTheOtherEndIsOfThisUser(t *testing.T) {
 	if c, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Owner(c); !errors.Is(err, ErrStranger) {
+	if _, err := Owner(c); !errors.Is(err, ErrOtherUser) {
 		t.Errorf("another user: %v", err)
 	}
-	if err := errors.Join(c.Close(), stranger.Wait()); err != nil {
+	if err := errors.Join(c.Close(), otherUser.Wait()); err != nil {
 		t.Errorf("another user did not connect: %v", err)
 	}
 }

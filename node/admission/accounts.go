@@ -20,23 +20,23 @@ const (
 	blockRead     = 72    // bytes per µs, of blocks read for a peer
 	mostRead      = 2_250 // µs, for one answer
 
-	anchorWork   = 500_000 // per second, of one anchor, whose clients may write 20,000 mutations in it; bursts of a second
-	anchorVotes  = 100_000 // per second, for ballots, proposals and announcements, of which a view takes 250; bursts of a second
-	anchorTalk   = 25_000  // per second, for its offers; bursts of four seconds
-	strangerWork = 10_000  // per second, of one peer that is no anchor; bursts of two seconds
-	nearWork     = 40_000  // per second, of a peer that is an anchor in another scope and follows this one; likewise
-	allStrangers = 25_000  // per second, of all peers that are no anchors together; bursts of a second
+	anchorWork    = 500_000 // per second, of one anchor, whose clients may write 20,000 mutations in it; bursts of a second
+	anchorVotes   = 100_000 // per second, for ballots, proposals and announcements, of which a view takes 250; bursts of a second
+	anchorTalk    = 25_000  // per second, for its offers; bursts of four seconds
+	nonMemberWork = 10_000  // per second, of one peer that is no anchor; bursts of two seconds
+	nearWork      = 40_000  // per second, of a peer that is an anchor in another scope and follows this one; likewise
+	allNonMembers = 25_000  // per second, of all peers that are no anchors together; bursts of a second
 
 	// allReaders is what peers that the policy names as readers, or lists, may spend together, per second; bursts of a
-	// second. They follow, and a stranger must not slow them down.
+	// second. They follow, and a non-member must not slow them down.
 	allReaders = 100_000
 
 	// allNeighbours is what anchors of other scopes may spend together in the scopes where they are no anchors, per
 	// second; bursts of a second. They follow those scopes, and pass on what their clients write there.
 	allNeighbours = 100_000
 
-	anchorBytes   = 32 << 20 // per second, of blocks and ballots that an anchor gets when it asks; bursts of two seconds
-	strangerBytes = 16 << 20 // likewise, for any other peer
+	anchorBytes    = 32 << 20 // per second, of blocks and ballots that an anchor gets when it asks; bursts of two seconds
+	nonMemberBytes = 16 << 20 // likewise, for any other peer
 )
 
 // maxAccounts bounds the peers that have accounts.
@@ -127,10 +127,10 @@ func (a *Accounts) of(p machine.Peer) *account {
 		}
 	}
 	x := &account{
-		work:  rate.NewLimiter(strangerWork, 2*strangerWork),
-		votes: rate.NewLimiter(strangerWork, 2*strangerWork),
-		talk:  rate.NewLimiter(strangerWork, 2*strangerWork),
-		given: rate.NewLimiter(strangerBytes, 2*strangerBytes),
+		work:  rate.NewLimiter(nonMemberWork, 2*nonMemberWork),
+		votes: rate.NewLimiter(nonMemberWork, 2*nonMemberWork),
+		talk:  rate.NewLimiter(nonMemberWork, 2*nonMemberWork),
+		given: rate.NewLimiter(nonMemberBytes, 2*nonMemberBytes),
 	}
 	if a.members.Anchor(p) {
 		x = &account{
@@ -269,9 +269,9 @@ func (a *Accounts) WaitIgnored(p machine.Peer, f []byte) time.Duration {
 // AllowGossip is Wait for gossip, whose receivers must not wait: false refuses. The peer that passes a bundle on need
 // not be the one that floods, so all bundles are charged to the shared budget of the peers that are no anchors.
 func (a *Accounts) AllowGossip(p machine.Peer, f []byte) bool {
-	now, stranger := time.Now(), !a.members.Anchor(p) || machine.FrameClassOf(f).Is(machine.ClassBundle)
-	work := a.cost(f, !stranger)
-	if stranger {
+	now, nonMember := time.Now(), !a.members.Anchor(p) || machine.FrameClassOf(f).Is(machine.ClassBundle)
+	work := a.cost(f, !nonMember)
+	if nonMember {
 		all := a.nonMembers.shared(p)
 		return all.AllowN(now, min(work, all.Burst()))
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 )
 
-// TestFewStrangersAreRemembered: what a node keeps of each peer is bounded, however many come and go.
-func TestFewStrangersAreRemembered(t *testing.T) {
+// TestFewNonMembersAreRemembered: what a node keeps of each peer is bounded, however many come and go.
+func TestFewNonMembersAreRemembered(t *testing.T) {
 	a := NewAccounts(anchors{}, NewNonMembers())
 	for i := range 3 * maxAccounts {
 		p := machine.Peer(fmt.Sprint(i))
@@ -22,19 +22,19 @@ func TestFewStrangersAreRemembered(t *testing.T) {
 	}
 }
 
-// TestAnchorsElsewhereDoNotWaitForStrangers: strangers have spent all that they share. The frames of an
+// TestAnchorsElsewhereDoNotWaitForNonMembers: non-members have spent all that they share. The frames of an
 // anchor of another scope still pass. Above its budget it pays in that scope, and does not wait for
 // what others spent: the frames that it sends as an anchor wait behind these.
-func TestAnchorsElsewhereDoNotWaitForStrangers(t *testing.T) {
+func TestAnchorsElsewhereDoNotWaitForNonMembers(t *testing.T) {
 	s := NewNonMembers()
 	here, there := NewAccounts(anchors{}, s), NewAccounts(anchors{"a": true}, s)
 	s.SetHomes(map[machine.Peer]*Accounts{"a": there})
 	offer, ask := append([]byte{machine.TagOffer}, make([]byte, 1000)...), append([]byte{machine.TagAsk}, make([]byte, 1000)...)
 	for range 1000 {
-		reserve(s.limiter, time.Now(), allStrangers)
+		reserve(s.limiter, time.Now(), allNonMembers)
 	}
 	if here.AllowOffer("b", offer) || here.WaitIgnored("b", offer) < time.Minute || here.Wait("c", ask) < time.Minute {
-		t.Error("strangers are heard beyond what they share")
+		t.Error("non-members are heard beyond what they share")
 	}
 	if !here.AllowOffer("a", offer) || here.Wait("a", ask) > 0 {
 		t.Error("a neighbour is not heard")
@@ -90,9 +90,9 @@ func TestReadsAreNoFlood(t *testing.T) {
 	}
 }
 
-// TestStrangersShareOneBudget: many identities get no more than the budget of all
-// strangers, and anchors do not wait for them.
-func TestStrangersShareOneBudget(t *testing.T) {
+// TestNonMembersShareOneBudget: many identities get no more than the budget of all
+// non-members, and anchors do not wait for them.
+func TestNonMembersShareOneBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		four := anchors{"a": true, "b": true, "c": true, "d": true}
 		a := NewAccounts(four, NewNonMembers())
@@ -103,11 +103,11 @@ func TestStrangersShareOneBudget(t *testing.T) {
 				let++
 			}
 		}
-		if most := allStrangers/(len(four)*signatureCost) + 50; let > most {
-			t.Errorf("%d bundles of strangers at once, at most %d should be", let, most)
+		if most := allNonMembers/(len(four)*signatureCost) + 50; let > most {
+			t.Errorf("%d bundles of non-members at once, at most %d should be", let, most)
 		}
 		if d := a.Wait("a", bundle); d > 0 {
-			t.Errorf("an anchor waits %v for strangers", d)
+			t.Errorf("an anchor waits %v for non-members", d)
 		}
 		for range 20_000 {
 			a.Wait("b", bundle)
@@ -207,8 +207,8 @@ func TestAnswersAreExpectedOnce(t *testing.T) {
 	}
 }
 
-// TestStrangersSlowNoReadersDown: what strangers spend is not missing to peers that the policy names or lists.
-func TestStrangersSlowNoReadersDown(t *testing.T) {
+// TestNonMembersSlowNoReadersDown: what non-members spend is not missing to peers that the policy names or lists.
+func TestNonMembersSlowNoReadersDown(t *testing.T) {
 	s := NewNonMembers()
 	s.SetReaders(func(p machine.Peer) bool { return p == "reader" })
 	a, f := NewAccounts(anchors{}, s), []byte{machine.TagCatchUp}
@@ -220,9 +220,9 @@ func TestStrangersSlowNoReadersDown(t *testing.T) {
 		}
 	}
 	if d := a.Wait("reader", f); slow == 0 || d > 0 {
-		t.Errorf("strangers wait %v, and a reader %v", slow, d)
+		t.Errorf("non-members wait %v, and a reader %v", slow, d)
 	}
 	if a.Shared("reader") == a.Shared("x") {
-		t.Error("a reader pays where strangers pay")
+		t.Error("a reader pays where non-members pay")
 	}
 }

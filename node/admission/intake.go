@@ -13,9 +13,9 @@ const (
 	peerBytes  = 8 << 20  // of one peer; a longer frame is taken when no other of its peer waits
 	laneBytes  = 64 << 20 // of all anchors together, and of all others together
 
-	// strangersAtOnce bounds how many messages of peers that are no anchors one step takes, so that the step stays
+	// nonMembersAtOnce bounds how many messages of peers that are no anchors one step takes, so that the step stays
 	// short while they flood: consensus waits for it.
-	strangersAtOnce = 128
+	nonMembersAtOnce = 128
 )
 
 // Intake holds what came from peers and waits for the runner. Every peer has a queue of its own, bounded in number and
@@ -146,7 +146,7 @@ func (in *Intake) Take(batch []machine.Event, most int) []machine.Event {
 	}
 	before := len(batch)
 	batch = in.lanes[0].take(batch, most)
-	batch = in.lanes[1].take(batch, min(most, len(batch)+strangersAtOnce))
+	batch = in.lanes[1].take(batch, min(most, len(batch)+nonMembersAtOnce))
 	if len(batch) > before {
 		in.room.Broadcast()
 	}

@@ -40,14 +40,14 @@ func TestOnePeerDoesNotFillTheIntake(t *testing.T) {
 	for p := 0; in.Offer(machine.Peer(fmt.Sprint(p)), from("x", 0), peerBytes); p++ {
 	}
 	if got := in.lanes[1].bytes; got > laneBytes {
-		t.Errorf("%d bytes of strangers wait, the limit is %d", got, laneBytes)
+		t.Errorf("%d bytes of non-members wait, the limit is %d", got, laneBytes)
 	}
 }
 
 // most is how many events one step takes.
 const most = 1024
 
-// TestAnchorsComeFirst: however much waits of strangers, anchors' messages are in
+// TestAnchorsComeFirst: however much waits of non-members, anchors' messages are in
 // the next batch, and few of theirs.
 func TestAnchorsComeFirst(t *testing.T) {
 	in := NewIntake(anchors{"anchor": true})
@@ -60,7 +60,7 @@ func TestAnchorsComeFirst(t *testing.T) {
 		in.Offer("anchor", from("anchor", k), 1)
 	}
 	batch := in.Take(nil, most)
-	if len(batch) != 100+strangersAtOnce {
+	if len(batch) != 100+nonMembersAtOnce {
 		t.Errorf("%d events in a batch", len(batch))
 	}
 	for k := range 100 {

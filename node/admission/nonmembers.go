@@ -22,7 +22,7 @@ type NonMembers struct {
 // NewNonMembers returns the budget, unspent.
 func NewNonMembers() *NonMembers {
 	s := &NonMembers{
-		limiter: rate.NewLimiter(allStrangers, allStrangers), readers: rate.NewLimiter(allReaders, allReaders),
+		limiter: rate.NewLimiter(allNonMembers, allNonMembers), readers: rate.NewLimiter(allReaders, allReaders),
 		neighbours: rate.NewLimiter(allNeighbours, allNeighbours),
 	}
 	s.homes.Store(new(map[machine.Peer]*Accounts))

@@ -149,7 +149,7 @@ func (m *Machine) heard(from Peer, c Casting) {
 		return
 	}
 	d := DroppedFrame(from, c.Err)
-	if errors.Is(c.Err, votes.ErrStranger) {
+	if errors.Is(c.Err, votes.ErrNotInRoster) {
 		d.Class = refusal.Stale // the author may have been a voter in the epoch that the ballot comes from
 	}
 	m.note(d)

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzEveryKind gives bodies to Check under every tag there is: what it takes has
-// one encoding, a stranger gets no further than an anchor, and nothing panics.
+// one encoding, a non-member gets no further than an anchor, and nothing panics.
 func FuzzEveryKind(f *testing.F) {
 	n := newNetwork(f, "fuzz")
 	seen := make(map[byte]bool)
@@ -29,14 +29,14 @@ func FuzzEveryKind(f *testing.F) {
 			tag := byte(tag)
 			frame := append([]byte{tag}, body...)
 			_, anchor := checker.Check(n.peers[1], frame)
-			_, stranger := checker.Check("stranger", frame)
+			_, nonMember := checker.Check("stranger", frame)
 			if known := machine.FrameKind(frame) != ""; !known && (anchor == nil || !errors.Is(anchor, machine.ErrFrame)) {
 				t.Fatalf("tag %q: %v", tag, anchor)
 			}
-			if stranger == nil && anchor != nil && !errors.Is(anchor, votes.ErrForged) && tag != 'o' {
-				t.Fatalf("tag %q: a stranger may, an anchor may not: %v", tag, anchor)
+			if nonMember == nil && anchor != nil && !errors.Is(anchor, votes.ErrForged) && tag != 'o' {
+				t.Fatalf("tag %q: a non-member may, an anchor may not: %v", tag, anchor)
 			}
-			for _, err := range []error{anchor, stranger} {
+			for _, err := range []error{anchor, nonMember} {
 				if err != nil && refusal.Of(err) == refusal.Internal {
 					t.Fatalf("tag %q is refused without a class: %v", tag, err)
 				}

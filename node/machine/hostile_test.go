@@ -53,7 +53,7 @@ func (n *network) settle(t testing.TB, d time.Duration) {
 	}
 }
 
-// TestManySmallBundlesAtSomeAnchors: a stranger sends more bundles than one
+// TestManySmallBundlesAtSomeAnchors: a non-member sends more bundles than one
 // question can name to two of four anchors only. All get in all the same.
 func TestManySmallBundlesAtSomeAnchors(t *testing.T) {
 	t.Parallel()

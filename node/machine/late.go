@@ -22,7 +22,7 @@ func (m *Machine) examineLate(b votes.MotionBallot, mo box.Motion) (known bool, 
 		return false, err
 	}
 	if _, voter := mo.Voters.Key(b.Voter); !voter {
-		return false, fmt.Errorf("%w: %s may not vote on motion %s", votes.ErrStranger, b.Voter.Short(), b.Motion.Short())
+		return false, fmt.Errorf("%w: %s may not vote on motion %s", votes.ErrNotInRoster, b.Voter.Short(), b.Motion.Short())
 	}
 	return m.polls.due.late.Has(b.ID()) || !m.lacks(b), nil
 }

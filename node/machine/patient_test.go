@@ -53,10 +53,10 @@ func TestPatientBundlesLeaveRoom(t *testing.T) {
 		all = append(all, fill(loneKey(t, 20+i)))
 	}
 	if all[0] != 2 || all[1] != 2 || all[3] != 0 || n.pool.bytes > n.pool.limit/patientShare/2 {
-		t.Fatalf("strangers have %v bundles of %d bytes in all", all, n.pool.bytes)
+		t.Fatalf("non-members have %v bundles of %d bytes in all", all, n.pool.bytes)
 	}
 	if got := fill(n.author); got != 2 {
-		t.Errorf("an anchor's node has %d bundles beside those of strangers", got)
+		t.Errorf("an anchor's node has %d bundles beside those of non-members", got)
 	}
 	if err := n.admit(n.waits(t, loneKey(t, 30), 1, size, month), ""); err != nil {
 		t.Errorf("a client of this node: %v", err)

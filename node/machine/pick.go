@@ -9,9 +9,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// One part in strangersShare of a block is reserved for authors that are no anchors. While bundles of both wait,
+// One part in nonMembersShare of a block is reserved for authors that are no anchors. While bundles of both wait,
 // anchors leave that part to them, and they take no more than it.
-const strangersShare = 4
+const nonMembersShare = 4
 
 // room is the space that is left in a block.
 type room struct {
@@ -91,20 +91,20 @@ func (m *Machine) pick(path []*candidate, at aweigh.Instant) []*scope.CheckedBun
 			inside[c.ID()] = true
 		}
 	}
-	seats, strangers := m.lines(inside, at)
+	seats, nonMembers := m.lines(inside, at)
 	lim := m.chain.policy.Limits
 	p := picking{m: m, room: room{lim.BlockBytes, lim.BlockMutations, MaxNames - 1, lim.BlockCost}}
-	share := p.room.part(strangersShare)
+	share := p.room.part(nonMembersShare)
 	p.first(seats)
-	if len(strangers) == 0 {
+	if len(nonMembers) == 0 {
 		p.fill(seats, p.room)
 		return p.bundles
 	}
 	seats = p.fill(seats, p.room.less(share))
 	if len(seats) > 0 {
-		p.fill(strangers, share)
+		p.fill(nonMembers, share)
 	} else {
-		p.fill(strangers, p.room)
+		p.fill(nonMembers, p.room)
 	}
 	p.fill(seats, p.room)
 	return p.bundles
@@ -112,7 +112,7 @@ func (m *Machine) pick(path []*candidate, at aweigh.Instant) []*scope.CheckedBun
 
 // lines returns the bundles that may go into a block, by author, in the order of each author's oldest bundle. The line
 // of this node's clients is the first of the seats.
-func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, strangers []*authorQueue) {
+func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, nonMembers []*authorQueue) {
 	var local authorQueue
 	by := make(map[aweigh.Hash]*authorQueue)
 	lim := &m.chain.policy.Limits
@@ -139,7 +139,7 @@ func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, 
 			if m.isAnchorNode(author) {
 				seats = append(seats, l)
 			} else {
-				strangers = append(strangers, l)
+				nonMembers = append(nonMembers, l)
 			}
 		}
 		l.entries = append(l.entries, e)
@@ -147,7 +147,7 @@ func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, 
 	if len(local.entries) > 0 {
 		seats = append([]*authorQueue{&local}, seats...)
 	}
-	return seats, strangers
+	return seats, nonMembers
 }
 
 // isAnchorNode reports whether an author is an anchor, or an anchor's node.

@@ -25,7 +25,7 @@ func (n *lone) reserving(by votes.PrivateKey, units int64, number int, t scope.T
 }
 
 // TestAuthorsHaveTurnsInABlock: what does not fit into a block waits. Authors have turns, this node's clients
-// first, and strangers get a part of a block, which they neither exceed nor lose while others wait.
+// first, and non-members get a part of a block, which they neither exceed nor lose while others wait.
 func TestAuthorsHaveTurnsInABlock(t *testing.T) {
 	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
 	lim := n.chain.policy.Limits
@@ -37,7 +37,7 @@ func TestAuthorsHaveTurnsInABlock(t *testing.T) {
 		}
 	}
 	number := 0
-	for range 60 { // two strangers were first, and ask for more than three blocks hold
+	for range 60 { // two non-members were first, and ask for more than three blocks hold
 		for s := range 2 {
 			number++
 			admit(number, loneKey(t, byte(10+s)), "stranger", unit)
@@ -66,7 +66,7 @@ func TestAuthorsHaveTurnsInABlock(t *testing.T) {
 		t.Errorf("%d of this node's clients and %d of an anchor", a, b)
 	}
 	if a, b := author(loneKey(t, 10)), author(loneKey(t, 11)); a != 5 || b != 5 {
-		t.Errorf("%d and %d of strangers", a, b)
+		t.Errorf("%d and %d of non-members", a, b)
 	}
 	if picked[0].Author().ID() != n.author.Public().ID() {
 		t.Error("this node's clients are not first")
@@ -83,9 +83,9 @@ func TestAuthorsHaveTurnsInABlock(t *testing.T) {
 }
 
 // TestDearBundlesHaveTheirTurn: a bundle that needs a whole block gets one though small ones of others always wait,
-// those of this node's clients among them, and strangers' or none beside them; and nobody has more than a turn.
+// those of this node's clients among them, and non-members' or none beside them; and nobody has more than a turn.
 func TestDearBundlesHaveTheirTurn(t *testing.T) {
-	for _, strangers := range []bool{false, true} {
+	for _, nonMembers := range []bool{false, true} {
 		n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
 		lim, number := n.chain.policy.Limits, 0
 		add := func(by votes.PrivateKey, from Peer, units int64) {
@@ -95,7 +95,7 @@ func TestDearBundlesHaveTheirTurn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		anchor, other, stranger := loneKey(t, 1), loneKey(t, 2), loneKey(t, 10)
+		anchor, other, nonMember := loneKey(t, 1), loneKey(t, 2), loneKey(t, 10)
 		n.pool.outcomes.anchors = authors{other.Public().ID()} // as the node of an anchor
 		for range 2 {
 			add(anchor, "anchor", lim.BlockCost)
@@ -106,8 +106,8 @@ func TestDearBundlesHaveTheirTurn(t *testing.T) {
 		for block := range 6 {
 			for range 3 {
 				add(n.author, "", lim.BlockCost/8)
-				if strangers {
-					add(stranger, "stranger", lim.BlockCost/8)
+				if nonMembers {
+					add(nonMember, "stranger", lim.BlockCost/8)
 				}
 			}
 			for _, b := range n.pick(nil, n.now) {
@@ -119,18 +119,18 @@ func TestDearBundlesHaveTheirTurn(t *testing.T) {
 				n.pool.remove(n.pool.entries[b.ID()])
 			}
 			if a, o := whole[anchor.Public().ID()], whole[other.Public().ID()]; a > block/3+1 || o > block/3+1 {
-				t.Errorf("strangers %v: after %d blocks, %d and %d were for one author alone", strangers, block+1, a, o)
+				t.Errorf("non-members %v: after %d blocks, %d and %d were for one author alone", nonMembers, block+1, a, o)
 			}
 		}
 		if whole[anchor.Public().ID()] != 2 || whole[other.Public().ID()] != 2 || mine < 8 {
-			t.Errorf("strangers %v: whole blocks for %v, and %d bundles of this node's clients", strangers, whole, mine)
+			t.Errorf("non-members %v: whole blocks for %v, and %d bundles of this node's clients", nonMembers, whole, mine)
 		}
 	}
 }
 
-// TestDearMutationsOfStrangersFailNobody: strangers send transactions that cost far more than they reserve, and far
+// TestDearMutationsOfNonMembersFailNobody: non-members send transactions that cost far more than they reserve, and far
 // more than a block takes together. All honest ones are applied at once, those that look at many keys, too.
-func TestDearMutationsOfStrangersFailNobody(t *testing.T) {
+func TestDearMutationsOfNonMembersFailNobody(t *testing.T) {
 	n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
 	for i := range 200 {
 		n.step(Submit{Bundle: n.reserving(n.author, 0, 1_000_000+i, putTxn(fmt.Sprintf("/k/%03d", i), "v"))})

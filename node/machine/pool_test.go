@@ -144,8 +144,8 @@ func TestHoldersHaveNoSeat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seats, strangers := n.lines(nil, n.now); len(seats) != 0 || len(strangers) != 1 {
-		t.Errorf("%d seats and %d strangers have bundles", len(seats), len(strangers))
+	if seats, nonMembers := n.lines(nil, n.now); len(seats) != 0 || len(nonMembers) != 1 {
+		t.Errorf("%d seats and %d non-members have bundles", len(seats), len(nonMembers))
 	}
 }
 

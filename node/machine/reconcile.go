@@ -157,7 +157,7 @@ func (m *Machine) respond(p Peer) *session {
 			delete(k.theirs, q)
 		}
 	}
-	if strangers := m.strangersMeet(); k.theirs[p] == nil && m.anchors[p] == (aweigh.AnchorID{}) && strangers >= m.cfg.Bounds.Sessions {
+	if nonMembers := m.nonMemberSessions(); k.theirs[p] == nil && m.anchors[p] == (aweigh.AnchorID{}) && nonMembers >= m.cfg.Bounds.Sessions {
 		return nil
 	}
 	if k.theirs == nil {
@@ -167,8 +167,8 @@ func (m *Machine) respond(p Peer) *session {
 	return k.theirs[p]
 }
 
-// strangersMeet returns the number of open sessions that were begun by peers that are no anchors.
-func (m *Machine) strangersMeet() (n int) {
+// nonMemberSessions returns the number of open sessions that were begun by peers that are no anchors.
+func (m *Machine) nonMemberSessions() (n int) {
 	for p := range m.polls.theirs { // order-free: counted
 		if m.anchors[p] == (aweigh.AnchorID{}) {
 			n++

@@ -67,23 +67,23 @@ func (m *Model) givesWay(p *motion) (way *motion, failure error) {
 	b := &m.bounds
 	open := slices.DeleteFunc(m.docket.open(), func(o *motion) bool { return !o.decision.IsZero() })
 	withNew := append(slices.Clone(open), p)
-	stranger := func(o *motion) bool { return !m.knows(principal(o.mut)) }
+	unlisted := func(o *motion) bool { return !m.knows(principal(o.mut)) }
 	of := func(author aweigh.Hash) share {
 		return shareOf(withNew, func(o *motion) bool { return principal(o.mut) == author })
 	}
-	var first *motion // a stranger's
+	var first *motion // an unlisted author's
 	for _, o := range open {
-		if first == nil && stranger(o) && o.due == 0 {
+		if first == nil && unlisted(o) && o.due == 0 {
 			first = o
 		}
 	}
 	all := shareOf(withNew, func(*motion) bool { return true })
-	if stranger(p) {
-		if s, there := shareOf(withNew, stranger), shareOf(open, stranger); s.above(b.MotionsOfOne, b.MotionBytesOne) {
+	if unlisted(p) {
+		if s, there := shareOf(withNew, unlisted), shareOf(open, unlisted); s.above(b.MotionsOfOne, b.MotionBytesOne) {
 			switch {
 			case there.motions == 0:
 				return nil, fmt.Errorf("scope: a motion of %d bytes; those of authors that the scope does not know may have %d together", p.bytes, b.MotionBytesOne)
-			case first == nil || m.block.Header.Time.Sub(first.Opened) < b.StrangerMotionStay:
+			case first == nil || m.block.Header.Time.Sub(first.Opened) < b.UnlistedMotionStay:
 				return nil, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node, or by a key that the policy lists",
 					there.motions, there.bytes, b.MotionsOfOne, b.MotionBytesOne)
 			}
@@ -96,7 +96,7 @@ func (m *Model) givesWay(p *motion) (way *motion, failure error) {
 	if !all.above(b.MotionsOpen, b.MotionBytes) {
 		return nil, nil
 	}
-	if stranger(p) {
+	if unlisted(p) {
 		return nil, fmt.Errorf("scope: %d motions, of %d bytes, are open already; some must close first", len(open), all.bytes-p.bytes)
 	}
 	if first != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/aweigh/aweigh/p2p"
 )
 
-// TestWrongInput: nothing that strangers send to a node's ports stops it, or
+// TestWrongInput: nothing that non-members send to a node's ports stops it, or
 // the network.
 func TestWrongInput(t *testing.T) {
 	testshort.SkipUnlessLong(t)
@@ -215,13 +215,13 @@ func wrongPeer(t *testing.T, victim *process) {
 	noise := noiseOf(t, 13, 12<<20)
 
 	for round, frame := range slices.Concat([][]byte{nil, {0}, noise[:1], noise[:64], noise[:1<<20], noise}, tagged(noise[:256])) {
-		h := stranger(t, id, peers)
+		h := nonMember(t, id, peers)
 		if !connected(h, target) {
-			// After enough of them strangers from their address are refused for a while.
+			// After enough of them non-members from their address are refused for a while.
 			if round < 16 {
-				t.Fatalf("round %d: the stranger is not let in", round)
+				t.Fatalf("round %d: the non-member is not let in", round)
 			}
-			t.Logf("no strangers from here after %d of them", round)
+			t.Logf("no non-members from here after %d of them", round)
 			return
 		}
 		for range 20 {
@@ -247,9 +247,9 @@ func tagged(noise []byte) (frames [][]byte) {
 	return frames
 }
 
-// stranger is a host of the network that is no anchor. It may send longer
+// nonMember is a host of the network that is no anchor. It may send longer
 // frames than others take.
-func stranger(t *testing.T, id aweigh.NetworkID, peers []peer.AddrInfo) *p2p.Host {
+func nonMember(t *testing.T, id aweigh.NetworkID, peers []peer.AddrInfo) *p2p.Host {
 	t.Helper()
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {

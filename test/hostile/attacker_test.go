@@ -35,7 +35,7 @@ type plan struct {
 	Genesis  []byte
 	Victims  []string // multiaddrs
 	Rate     int      // messages per second, to all victims together; 0: none
-	Identity string   // of an anchor, to be it; empty: strangers
+	Identity string   // of an anchor, to be it; empty: non-members
 	Anchor   string   // its anchor key
 	Blocks   []byte   // a final header to claim things of
 }

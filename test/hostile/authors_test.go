@@ -11,10 +11,10 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestStrangersWriteNothing: in a network with the default policy, bundles that strangers sign are refused by every
-// anchor and reach no block, sent as frames or handed in at a node. Their sender is not blamed for the first ones: it
-// may know another policy.
-func TestStrangersWriteNothing(t *testing.T) {
+// TestUnlistedAuthorsWriteNothing: in a network with the default policy, bundles that unlisted authors sign are refused
+// by every anchor and reach no block, sent as frames or handed in at a node. Their sender is not blamed for the first
+// ones: it may know another policy.
+func TestUnlistedAuthorsWriteNothing(t *testing.T) {
 	t.Parallel()
 	x := newNetworkOf(t, 4, devnet.Make)
 	refused := func() (sum uint64) {
@@ -29,19 +29,19 @@ func TestStrangersWriteNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stranger := x.stranger(t)
-		if err := Write(s, stranger.sign(t, stranger.mutation(put("/stolen", "v"))), 5*time.Second); err != nil {
+		unlisted := x.unlisted(t)
+		if err := Write(s, unlisted.sign(t, unlisted.mutation(put("/stolen", "v"))), 5*time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
 	testwait.Until(t, "each anchor refuses the bundle that it got", func() bool { return refused() >= 4 })
-	stranger := x.stranger(t)
-	b, err := scope.Sign(stranger.key, x.Genesis.Policy.Limits, stranger.mutation(put("/stolen", "v")))
+	unlisted := x.unlisted(t)
+	b, err := scope.Sign(unlisted.key, x.Genesis.Policy.Limits, unlisted.mutation(put("/stolen", "v")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.node(1).Submit(t.Context(), b.Raw()); !errors.Is(err, scope.ErrNoAuthor) {
-		t.Errorf("a node that is handed a stranger's bundle: %v", err)
+		t.Errorf("a node that is handed an unlisted author's bundle: %v", err)
 	}
 	x.commits(t)
 	for i := range x.daemons {
@@ -51,7 +51,7 @@ func TestStrangersWriteNothing(t *testing.T) {
 		}
 		found, err := v.Range([]byte("/stolen"), nil, scope.Range{})
 		if err = errors.Join(err, v.Close()); err != nil || len(found.Kvs) > 0 {
-			t.Errorf("node %d holds what a stranger wrote: %v, %v", i, found.Kvs, err)
+			t.Errorf("node %d holds what an unlisted author wrote: %v, %v", i, found.Kvs, err)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestReplayedWritesApplyOnce(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newNetwork(t, 4)
-	alice := x.stranger(t)
+	alice := x.unlisted(t)
 	recorded := alice.mutation(put("/alice", "first"))
 	recorded.ValidUntil = aweigh.InstantOf(time.Now().Add(8 * time.Second))
 	first, err := scope.Sign(alice.key, x.Genesis.Policy.Limits, recorded)
@@ -99,7 +99,7 @@ func TestStolenNodeKeysWriteWhatTheirEntriesAllow(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newNetworkOf(t, 4, devnet.Make)
-	thief := x.stranger(t)
+	thief := x.unlisted(t)
 	x.govern(t, func(p *scope.Policy) {
 		p.Authors = append([]scope.Author{}, p.Authors...)
 		p.Authors = append(p.Authors, scope.Author{

@@ -15,7 +15,7 @@ import (
 )
 
 // attempts is how often a frame is sent to see what becomes of its sender: more
-// than a stranger is forgiven.
+// than a non-member is forgiven.
 const attempts = 20
 
 // TestWhatNoHonestNodeSendsIsRefused: every such frame is counted as dropped,
@@ -27,13 +27,13 @@ func TestWhatNoHonestNodeSendsIsRefused(t *testing.T) {
 	foreign := f.domain
 	foreign.Network = aweigh.Sum([]byte("another network"))
 	subject := quorum.Subject{Kind: quorum.Nullify, View: 100}
-	stranger := f.ballot(0, f.domain, subject)
-	stranger.Anchor = f.author.Public().ID()
-	stranger.Signature = f.author.Sign(votes.ContextBallot, stranger.SigningBytes())
+	nonMember := f.ballot(0, f.domain, subject)
+	nonMember.Anchor = f.author.Public().ID()
+	nonMember.Signature = f.author.Sign(votes.ContextBallot, nonMember.SigningBytes())
 	bundle := machine.Frame(f.bundle([]byte("v")))
 	full := machine.Frame(f.sorted(f.announcement(0, 1, 2)))
 	unknown := f.announcement(0, 1)
-	unknown.Certificate.Signatures = append(unknown.Certificate.Signatures, quorum.Signature{Anchor: stranger.Anchor, Bytes: stranger.Signature})
+	unknown.Certificate.Signatures = append(unknown.Certificate.Signatures, quorum.Signature{Anchor: nonMember.Anchor, Bytes: nonMember.Signature})
 	twice := f.announcement(0, 1)
 	twice.Certificate.Signatures = append(twice.Certificate.Signatures, twice.Certificate.Signatures[1])
 	raw, err := x.node(0).Root().History().Raw(1)
@@ -49,25 +49,25 @@ func TestWhatNoHonestNodeSendsIsRefused(t *testing.T) {
 	}
 	victim := 0 // another each time, since all attackers come from one address
 	for name, frame := range map[string][]byte{
-		"empty":                               {},
-		"unknown tag":                         []byte("zzz"),
-		"malformed bundle":                    append([]byte("b"), 0xff, 0xff),
-		"malformed ballot":                    append([]byte("v"), 0x80),
-		"malformed proposal":                  append([]byte("p"), 0x80),
-		"malformed offer":                     append([]byte("o"), 0x9f),
-		"malformed want":                      append([]byte("w"), 0x82, 0x00),
-		"truncated bundle":                    bundle[:len(bundle)-7],
-		"bundle with bytes after it":          append(append([]byte(nil), bundle...), 0),
-		"bundle with a forged signature":      spoiled(bundle),
-		"ballot with a forged signature":      spoiled(machine.Frame(f.ballot(0, f.domain, subject))),
-		"ballot of another network":           machine.Frame(f.ballot(0, foreign, subject)),
-		"ballot of a stranger":                machine.Frame(stranger),
-		"block from a stranger":               machine.Frame(machine.RawBlock(raw)),
-		"unasked blocks":                      machine.Frame(machine.Blocks{Height: 1 << 40}),
-		"announcement one signature short":    machine.Frame(f.sorted(f.announcement(0, 1))),
-		"announcement with a signature twice": machine.Frame(f.sorted(twice)),
-		"announcement with one of a stranger": machine.Frame(f.sorted(unknown)),
-		"announcement with a forged one":      spoiled(full),
+		"empty":                                 {},
+		"unknown tag":                           []byte("zzz"),
+		"malformed bundle":                      append([]byte("b"), 0xff, 0xff),
+		"malformed ballot":                      append([]byte("v"), 0x80),
+		"malformed proposal":                    append([]byte("p"), 0x80),
+		"malformed offer":                       append([]byte("o"), 0x9f),
+		"malformed want":                        append([]byte("w"), 0x82, 0x00),
+		"truncated bundle":                      bundle[:len(bundle)-7],
+		"bundle with bytes after it":            append(append([]byte(nil), bundle...), 0),
+		"bundle with a forged signature":        spoiled(bundle),
+		"ballot with a forged signature":        spoiled(machine.Frame(f.ballot(0, f.domain, subject))),
+		"ballot of another network":             machine.Frame(f.ballot(0, foreign, subject)),
+		"ballot of a non-member":                machine.Frame(nonMember),
+		"block from a non-member":               machine.Frame(machine.RawBlock(raw)),
+		"unasked blocks":                        machine.Frame(machine.Blocks{Height: 1 << 40}),
+		"announcement one signature short":      machine.Frame(f.sorted(f.announcement(0, 1))),
+		"announcement with a signature twice":   machine.Frame(f.sorted(twice)),
+		"announcement with one of a non-member": machine.Frame(f.sorted(unknown)),
+		"announcement with a forged one":        spoiled(full),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, to := x.attacker(t, victim)

@@ -50,7 +50,7 @@ func TestOtherUsersOfTheMachineAreKeptOut(t *testing.T) {
 		}
 		for _, l := range lines {
 			if !strings.HasPrefix(l, want+": ") || !strings.Contains(l, "run the command as that user") {
-				t.Errorf("a stranger is not %s:\n%s", want, l)
+				t.Errorf("a non-member is not %s:\n%s", want, l)
 			}
 		}
 	}

@@ -50,10 +50,10 @@ func (p *Peer) Ask(ctx context.Context, to peer.ID, req []byte) (status byte, si
 	return status, int(read), err
 }
 
-// TestQuestionsOfStrangersLeaveHonestClientsTheirShare: strangers ask what a transaction
+// TestQuestionsOfNonMembersLeaveHonestClientsTheirShare: non-members ask what a transaction
 // would find that reads all that it may, again and again, at all nodes. They are told to
 // wait, and honest clients write meanwhile.
-func TestQuestionsOfStrangersLeaveHonestClientsTheirShare(t *testing.T) {
+func TestQuestionsOfNonMembersLeaveHonestClientsTheirShare(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	x := newNetwork(t, 4)
 	x.fill(t, "/dear/", 2000)

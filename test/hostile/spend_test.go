@@ -9,7 +9,7 @@ import (
 )
 
 // bundle is a frame of n mutations with one content.
-func (s *stranger) bundle(t testing.TB, n int, of scope.Txn) []byte {
+func (s *unlisted) bundle(t testing.TB, n int, of scope.Txn) []byte {
 	var all []scope.Mutation
 	for range n {
 		all = append(all, s.mutation(of))
@@ -17,10 +17,10 @@ func (s *stranger) bundle(t testing.TB, n int, of scope.Txn) []byte {
 	return s.sign(t, all...)
 }
 
-// TestStrangersSpendTheirOwnShare: a stranger without any right has its mutations look
+// TestUnlistedAuthorsSpendTheirOwnShare: an unlisted author without any right has its mutations look
 // at as much as one may. Honest clients of all nodes compare and swap meanwhile, and
 // each of them succeeds.
-func TestStrangersSpendTheirOwnShare(t *testing.T) {
+func TestUnlistedAuthorsSpendTheirOwnShare(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	x := newNetwork(t, 4)
 	x.fill(t, "/dear/", 4900)
@@ -37,7 +37,7 @@ func TestStrangersSpendTheirOwnShare(t *testing.T) {
 		{"bundles of many mutations", 64, scope.Txn{Compare: []scope.Compare{wide}}},
 	} {
 		t.Run(a.name, func(t *testing.T) {
-			s := x.stranger(t)
+			s := x.unlisted(t)
 			stop := x.pour(t, 30, func() []byte { return s.bundle(t, a.n, a.txn) })
 			time.Sleep(time.Second) // so that bundles wait already
 			l := x.swaps(25 * longer())
@@ -47,7 +47,7 @@ func TestStrangersSpendTheirOwnShare(t *testing.T) {
 				t.Errorf("%d of %d swaps of honest clients succeed: %s", l.done, 25*longer()*len(x.daemons), l.why)
 			}
 			if sent == 0 {
-				t.Error("no bundle of the stranger was taken in")
+				t.Error("no bundle of the unlisted author was taken in")
 			}
 		})
 	}

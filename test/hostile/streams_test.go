@@ -129,7 +129,7 @@ func TestStreamFloodIsCut(t *testing.T) {
 	}
 }
 
-// TestConnectionFlood: strangers come and go, some without a word, and anchors
+// TestConnectionFlood: non-members come and go, some without a word, and anchors
 // keep their connections.
 func TestConnectionFlood(t *testing.T) {
 	testshort.SkipUnlessLong(t)

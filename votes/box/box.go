@@ -12,7 +12,7 @@ import (
 )
 
 // The reasons for which a box refuses a ballot, beside votes.ErrMalformed,
-// ErrForeign, ErrOtherScope, ErrStranger and ErrForged.
+// ErrForeign, ErrOtherScope, ErrNotInRoster and ErrForged.
 var (
 	// ErrClosed: its motion is closed. The record of late ballots (P34) may
 	// take it.
@@ -169,7 +169,7 @@ func (b *Box) Examine(v votes.MotionBallot, m Motion) (known bool, err error) {
 		return false, fmt.Errorf("%w: %s", ErrClosed, v.Motion.Short())
 	}
 	if _, ok := m.Voters.Key(v.Voter); !ok {
-		return false, fmt.Errorf("%w: %s may not vote on motion %s", votes.ErrStranger, v.Voter.Short(), v.Motion.Short())
+		return false, fmt.Errorf("%w: %s may not vote on motion %s", votes.ErrNotInRoster, v.Voter.Short(), v.Motion.Short())
 	}
 	if b.tree.Has(v.ID()) {
 		return true, nil

@@ -81,8 +81,8 @@ func TestHostileIssuers(t *testing.T) {
 	if n := hops.Load(); n != maxRedirect+1 {
 		t.Errorf("%d requests in a circle", n)
 	}
-	stranger := newKeys(Issuer{URL: i.URL}, quick, func(_, _ *keySet) {}, nil)
-	if _, err := stranger.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
+	untrusting := newKeys(Issuer{URL: i.URL}, quick, func(_, _ *keySet) {}, nil)
+	if _, err := untrusting.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("by the system's certificates: %v", err)
 	}
 }

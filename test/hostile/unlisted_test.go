@@ -20,19 +20,19 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// stranger makes bundles under an unknown key.
-type stranger struct {
+// unlisted makes bundles under an unknown key.
+type unlisted struct {
 	genesis scope.Genesis
 	key     votes.PrivateKey
 	serial  *atomic.Uint64
 }
 
-func (x *net4) stranger(t testing.TB) *stranger {
-	return &stranger{genesis: x.Genesis, key: newKey(t), serial: new(atomic.Uint64)}
+func (x *net4) unlisted(t testing.TB) *unlisted {
+	return &unlisted{genesis: x.Genesis, key: newKey(t), serial: new(atomic.Uint64)}
 }
 
 // mutation is one that no other is like.
-func (s *stranger) mutation(of scope.Txn) scope.Mutation {
+func (s *unlisted) mutation(of scope.Txn) scope.Mutation {
 	return scope.Mutation{
 		Scope: s.genesis.Hash(), Class: scope.Write, Nonce: fmt.Appendf(nil, "%016d", s.serial.Add(1)),
 		Content: canon.Encode(of), ValidUntil: aweigh.InstantOf(time.Now().Add(30 * time.Second)),
@@ -40,7 +40,7 @@ func (s *stranger) mutation(of scope.Txn) scope.Mutation {
 }
 
 // sign is a frame of mutations in one bundle.
-func (s *stranger) sign(t testing.TB, all ...scope.Mutation) []byte {
+func (s *unlisted) sign(t testing.TB, all ...scope.Mutation) []byte {
 	b, err := scope.Sign(s.key, s.genesis.Policy.Limits, all...)
 	if err != nil {
 		t.Error(err)
@@ -113,9 +113,9 @@ func (x *net4) govern(t testing.TB, change func(*scope.Policy)) {
 	x.policy = p
 }
 
-// TestStrangersLeaveRoomForMotions: throwaway keys open motions without end. Each anchor
+// TestUnlistedAuthorsLeaveRoomForMotions: throwaway keys open motions without end. Each anchor
 // still has room for motions of its own, and what anchors govern is carried.
-func TestStrangersLeaveRoomForMotions(t *testing.T) {
+func TestUnlistedAuthorsLeaveRoomForMotions(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	t.Parallel()
 	x := newNetwork(t, 4)
@@ -125,7 +125,7 @@ func TestStrangersLeaveRoomForMotions(t *testing.T) {
 	var serial atomic.Uint64
 	opening := func() []byte { // a bundle of a key that was never seen
 		n := serial.Add(1)
-		s := x.stranger(t)
+		s := x.unlisted(t)
 		var all []scope.Mutation
 		for i := range 8 {
 			all = append(all, s.mutation(put(fmt.Sprintf("/m/strange/%d/%d", n, i), "v")))
@@ -141,7 +141,7 @@ func TestStrangersLeaveRoomForMotions(t *testing.T) {
 	}
 	stop := x.pour(t, 25, opening)
 	had, since := 0, time.Now()
-	testwait.Until(t, "strangers have opened what they may", func() bool {
+	testwait.Until(t, "unlisted authors have opened what they may", func() bool {
 		if now := open(); now > had {
 			had, since = now, time.Now()
 		}
@@ -154,7 +154,7 @@ func TestStrangersLeaveRoomForMotions(t *testing.T) {
 		r, err := x.node(i).Txn(ctx, put(fmt.Sprintf("/m/honest/%d", i), "v"), node.Once{})
 		cancel()
 		if err != nil || r.Code != scope.Pending {
-			t.Errorf("anchor %d opens no motion beside %d of strangers: %v, code %v, %s", i, had, err, r.Code, r.Reason)
+			t.Errorf("anchor %d opens no motion beside %d of unlisted authors: %v, code %v, %s", i, had, err, r.Code, r.Reason)
 		}
 	}
 	x.govern(t, func(p *scope.Policy) { p.EpochBlocks++ })

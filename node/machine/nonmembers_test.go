@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// strange is a bundle of a stranger, unlike others by its number.
+// strange is a bundle of a non-member, unlike others by its number.
 func (n *network) strange(t *testing.T, k int) []byte {
 	t.Helper()
 	m := n.mutation(fmt.Sprintf("/x%08d", k))
@@ -23,7 +23,7 @@ func (n *network) strange(t *testing.T, k int) []byte {
 	return machine.Frame(machine.RawBundle(b.Raw()))
 }
 
-// TestFullPoolsDoNotStopProposals: strangers fill the pool of each anchor with
+// TestFullPoolsDoNotStopProposals: non-members fill the pool of each anchor with
 // bundles that no other has, and all get in all the same.
 func TestFullPoolsDoNotStopProposals(t *testing.T) {
 	const each = 20
@@ -52,7 +52,7 @@ func TestFullPoolsDoNotStopProposals(t *testing.T) {
 	}
 }
 
-// TestManyExpiredBundlesStopNobody: a stranger sends thousands of bundles that
+// TestManyExpiredBundlesStopNobody: a non-member sends thousands of bundles that
 // expire before anything is decided.
 func TestManyExpiredBundlesStopNobody(t *testing.T) {
 	testshort.Skip(t)
@@ -67,7 +67,7 @@ func TestManyExpiredBundlesStopNobody(t *testing.T) {
 	}
 }
 
-// TestOwnClientsComeFirst: what strangers sent before does not keep the write of
+// TestOwnClientsComeFirst: what non-members sent before does not keep the write of
 // a leader's own client out of its block, and the block names no more bundles
 // than others can ask for at once.
 func TestOwnClientsComeFirst(t *testing.T) {
@@ -106,9 +106,9 @@ func TestOwnClientsComeFirst(t *testing.T) {
 	}
 }
 
-// TestLeadersHandOutWhatStrangersGave: a bundle that one anchor alone was given by
-// a stranger comes before the proposal that names it, so nobody has to ask for it.
-func TestLeadersHandOutWhatStrangersGave(t *testing.T) {
+// TestLeadersHandOutWhatNonMembersGave: a bundle that one anchor alone was given by
+// a non-member comes before the proposal that names it, so nobody has to ask for it.
+func TestLeadersHandOutWhatNonMembersGave(t *testing.T) {
 	n := newNetwork(t, "hand out")
 	n.listen(t)
 	for round := range 8 { // other leaders

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// strangers are what all peers that are no members share, so that many of them
+// nonMembers are what all peers that are no members share, so that many of them
 // get no more than a few: identities cost nothing.
-type strangers struct {
+type nonMembers struct {
 	rates
 	arriving *semaphore.Weighted // bytes of long frames from the first byte until they are handed over
 	memory   int64
 	queued   atomic.Int64 // bytes that wait to be sent to them
 }
 
-func newStrangers(cfg Config) *strangers {
-	return &strangers{
-		rates:    newRates(4*cfg.StrangerMessages, 4*cfg.StrangerBytes, cfg.MaxFrame),
-		arriving: semaphore.NewWeighted(int64(max(cfg.StrangerMemory, cfg.MaxFrame))),
-		memory:   int64(max(cfg.StrangerMemory, cfg.MaxFrame)),
+func newNonMembers(cfg Config) *nonMembers {
+	return &nonMembers{
+		rates:    newRates(4*cfg.NonMemberMessages, 4*cfg.NonMemberBytes, cfg.MaxFrame),
+		arriving: semaphore.NewWeighted(int64(max(cfg.NonMemberMemory, cfg.MaxFrame))),
+		memory:   int64(max(cfg.NonMemberMemory, cfg.MaxFrame)),
 	}
 }
 
@@ -66,27 +66,27 @@ func (h *Host) mayOpen(id peer.ID, streams *rate.Limiter) bool {
 	return false
 }
 
-// room takes the memory for a frame of n bytes that a stranger begins to send.
+// room takes the memory for a frame of n bytes that a non-member begins to send.
 // Short frames are free. The function returned gives it back.
 func (h *Host) room(ctx context.Context, r *remote, n int) (func(), error) {
 	if n <= trustedLength || h.dialer.isMember(r.id) {
 		return func() {}, nil
 	}
-	if err := h.strangers.arriving.Acquire(ctx, int64(n)); err != nil {
+	if err := h.nonMembers.arriving.Acquire(ctx, int64(n)); err != nil {
 		return nil, err
 	}
-	return func() { h.strangers.arriving.Release(int64(n)) }, nil
+	return func() { h.nonMembers.arriving.Release(int64(n)) }, nil
 }
 
 // slow makes a peer's reader wait while the peer is above its rates, or all
-// strangers are above theirs.
+// non-members are above theirs.
 func (h *Host) slow(r *remote, n int) error {
 	now := time.Now()
 	var wait time.Duration
 	if h.dialer.isMember(r.id) {
 		wait = r.rates.reserve(now, n)
 	} else {
-		wait = max(r.modest.reserve(now, n), h.strangers.reserve(now, n))
+		wait = max(r.modest.reserve(now, n), h.nonMembers.reserve(now, n))
 	}
 	if wait <= 0 {
 		return nil
