@@ -298,7 +298,7 @@ func TestInvitesAdmitSoManyNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := n.Invite(ctx, Tickets{Name: "two", Uses: 2, For: time.Hour}, Once{}); !errors.Is(err, scope.ErrInvalid) {
+	if _, _, err := n.Invite(ctx, Tickets{Name: "two", Uses: 2, For: time.Hour}, Once{}); !errors.Is(err, ErrInvited) {
 		t.Errorf("a second invite of the same name: %v", err)
 	}
 	var guests []*outsider
