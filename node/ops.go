@@ -135,7 +135,7 @@ func (n *Replica) proposeAt(ctx context.Context, class scope.Class, content []by
 		}
 	}
 	if dear {
-		if reserve, err = n.price(ctx, m, never); err != nil {
+		if reserve, err = n.price(ctx, m, noReserve); err != nil {
 			return machine.Receipt{}, err
 		}
 	}
@@ -375,6 +375,7 @@ type unreadError struct {
 
 // Error implements error.
 func (e *unreadError) Error() string {
+	// The command line replaces the hint: see staleHint in cmd/aweigh.
 	return fmt.Sprintf("%v: %s; a serializable read is answered by this node alone, and may be old", ErrUnread, e.why)
 }
 

@@ -12,14 +12,14 @@ import (
 // priceOver is added to a price, with a quarter of it, for what is written meanwhile, in units.
 const priceOver = 64
 
-// never stands for what a mutation exceeded that was not tried yet.
-const never = -1
+// noReserve is the last reserve of a mutation that was not tried yet.
+const noReserve = -1
 
-// price returns what a mutation must reserve: what it would cost on the state that this node has, plus an allowance
-// for concurrent writes; and more than failed, which it exceeded before, because the same bundle is not executed
-// again. The error is scope.ErrTooMuch if no block may cost that much; all clients that ask for a price after it pay
-// for that.
-func (n *Replica) price(ctx context.Context, m scope.Mutation, failed int64) (int64, error) {
+// price returns the reserve of a mutation, in units of cost: its cost on the state that this node has, plus an
+// allowance for concurrent writes. If a bundle with the reserve last was executed and needed more, the new reserve is
+// larger than last, as a bundle that stays the same is not executed again. The error is scope.ErrTooMuch if no block
+// may cost that much; the look that found it out is charged to all clients that ask for a price afterwards.
+func (n *Replica) price(ctx context.Context, m scope.Mutation, last int64) (int64, error) {
 	if err := n.costs.Begin(ctx, n.prefix); err != nil {
 		return 0, err
 	}
@@ -29,7 +29,7 @@ func (n *Replica) price(ctx context.Context, m scope.Mutation, failed int64) (in
 		return 0, err
 	}
 	units, most, err := v.Price(m, n.runner.now())
-	if err == nil && failed >= most {
+	if err == nil && last >= most {
 		err = scope.ErrTooMuch
 	}
 	if errors.Is(err, scope.ErrTooMuch) {
@@ -38,10 +38,10 @@ func (n *Replica) price(ctx context.Context, m scope.Mutation, failed int64) (in
 	if err := errors.Join(err, n.views.release(v)); err != nil {
 		return 0, err
 	}
-	if units == 0 && failed == never {
+	if units == 0 && last == noReserve {
 		return 0, nil
 	}
-	return min(max(units+units/4, 4*failed)+priceOver, most), nil
+	return min(max(units+units/4, 4*last)+priceOver, most), nil
 }
 
 // payForPrice makes a peer pay for what executing its bundle costs beyond its bytes, in parts, and waits meanwhile. It

@@ -41,7 +41,7 @@ func TestDearBundlesHoldNoAnchorUp(t *testing.T) {
 	}
 
 	m := n.root.mutation(scope.Write, canon.Encode(putTxn("/cheap", "v")), n.root.filled(Once{}))
-	if units, err := n.root.price(t.Context(), m, never); units != 0 || err != nil {
+	if units, err := n.root.price(t.Context(), m, noReserve); units != 0 || err != nil {
 		t.Errorf("a put reserves %d, %v", units, err)
 	}
 	if units, err := n.root.price(t.Context(), m, 0); units == 0 || err != nil { // the same bundle would not be executed

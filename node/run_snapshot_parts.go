@@ -18,7 +18,7 @@ import (
 
 const (
 	mostGivers   = 8                // peers that give parts at a time
-	partsAhead   = 64               // beyond the first that is not checked: what a false offer can make this node store
+	partsAhead   = 64               // stored ahead of the first that is not checked; a false offer costs no more room
 	partTries    = 3                // in a row, before a peer is given up
 	mostStrikes  = 3                // how often that may happen
 	partTimeout  = 20 * time.Second // for one part; a slower peer is of no use

@@ -11,10 +11,11 @@ import (
 // ErrFrame is returned for a frame that is too long or whose length is malformed.
 var ErrFrame = errors.New("p2p: bad frame")
 
-// trustedLength is how many bytes a length prefix may claim before they arrive.
-// A longer frame's buffer grows as its bytes come in, so that a few bytes from a
-// peer cannot pin megabytes here.
-const trustedLength = 64 << 10
+// allocatedAhead bounds the memory, in bytes, that is allocated for a frame
+// before its bytes arrive, from any peer. A longer frame's buffer grows as its
+// bytes come in, so that a few bytes from a peer cannot pin megabytes here. The
+// limit of a frame's length is Config.MaxFrame.
+const allocatedAhead = 64 << 10
 
 // writeFrame writes one frame: its length as a minimal uvarint, then its bytes.
 func writeFrame(w *bufio.Writer, frame []byte) error {
@@ -54,7 +55,7 @@ func readLength(r *bufio.Reader, limit int) (int, error) {
 
 // readBody reads the n bytes of a frame into a new slice.
 func readBody(r *bufio.Reader, n int) ([]byte, error) {
-	body := make([]byte, min(n, trustedLength))
+	body := make([]byte, min(n, allocatedAhead))
 	for got := 0; ; {
 		if _, err := io.ReadFull(r, body[got:]); err != nil {
 			if err == io.EOF {

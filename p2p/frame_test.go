@@ -15,7 +15,7 @@ func TestFrameRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		frames := rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 300)).Draw(t, "frames")
 		if rapid.Bool().Draw(t, "long") {
-			frames = append(frames, bytes.Repeat([]byte{7}, rapid.IntRange(trustedLength-1, 5*trustedLength).Draw(t, "length")))
+			frames = append(frames, bytes.Repeat([]byte{7}, rapid.IntRange(allocatedAhead-1, 5*allocatedAhead).Draw(t, "length")))
 		}
 		var stream bytes.Buffer
 		w := bufio.NewWriter(&stream)
@@ -27,7 +27,7 @@ func TestFrameRoundTrip(t *testing.T) {
 		w.Flush()
 		r := bufio.NewReader(&stream)
 		for i, f := range frames {
-			got, err := readFrame(r, 5*trustedLength)
+			got, err := readFrame(r, 5*allocatedAhead)
 			if err != nil || !bytes.Equal(got, f) {
 				t.Fatalf("frame %d: %v", i, err)
 			}
@@ -60,7 +60,7 @@ func TestBadFramesAreRefused(t *testing.T) {
 	}
 }
 
-// TestClaimedLengthPinsNoMemory is the reason for trustedLength.
+// TestClaimedLengthPinsNoMemory is the reason for allocatedAhead.
 func TestClaimedLengthPinsNoMemory(t *testing.T) {
 	const limit = 8 << 20
 	claim := []byte{0x80, 0x80, 0x80, 0x04} // 8 MiB, of which no byte follows
@@ -73,7 +73,7 @@ func TestClaimedLengthPinsNoMemory(t *testing.T) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	if each := (after.TotalAlloc - before.TotalAlloc) / rounds; each > 2*trustedLength {
+	if each := (after.TotalAlloc - before.TotalAlloc) / rounds; each > 2*allocatedAhead {
 		t.Errorf("%d bytes for a frame that never came", each)
 	}
 }

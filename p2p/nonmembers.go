@@ -69,7 +69,7 @@ func (h *Host) mayOpen(id peer.ID, streams *rate.Limiter) bool {
 // room takes the memory for a frame of n bytes that a non-member begins to send.
 // Short frames are free. The function returned gives it back.
 func (h *Host) room(ctx context.Context, r *remote, n int) (func(), error) {
-	if n <= trustedLength || h.dialer.isMember(r.id) {
+	if n <= allocatedAhead || h.dialer.isMember(r.id) {
 		return func() {}, nil
 	}
 	if err := h.nonMembers.arriving.Acquire(ctx, int64(n)); err != nil {

@@ -71,7 +71,7 @@ func (e *Engine) act(now aweigh.Instant, out *Output) {
 			e.nullify(r, out)
 		}
 	}
-	if e.leads(r) && !r.asked && !r.signed[e.vouch] && !r.signed[Nullify] && (e.work || e.unsettled(now)) {
+	if e.leads(r) && !r.asked && !r.signed[e.vouch] && !r.signed[Nullify] && (e.work || e.emptyBlockDue(now)) {
 		if slot, ok := e.Slot(); ok {
 			r.asked = true
 			out.Build = &slot

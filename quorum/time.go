@@ -32,7 +32,7 @@ func (e *Engine) time(now aweigh.Instant, out *Output) {
 		out.Offer = &o
 	}
 	out.Wake = aweigh.Earliest(out.Wake, e.offer)
-	if at := e.settled(); e.leads(r) && !r.asked && at > now {
+	if at := e.emptyBlockAt(); e.leads(r) && !r.asked && at > now {
 		out.Wake = aweigh.Earliest(out.Wake, at)
 	}
 }
@@ -82,11 +82,12 @@ func (e *Engine) usual() time.Duration {
 // it may have recovered, and be far away.
 const fullTurn = 8
 
-// settled returns when an empty block is to help a notarized one to become final. If finalizations took longer than
-// Settle, every empty block would require the next, and the scope would never rest (P18). So the wait is twice as long
-// as the last finalization took; and it doubles while blocks follow without work. After a view that this anchor led in
-// vain, others may give it less time than that: then the wait is at most Patience.
-func (e *Engine) settled() aweigh.Instant {
+// emptyBlockAt returns when this anchor, leading without work, proposes an empty block, which makes a notarized block
+// final. The wait begins with the view. It is Timing.Settle, doubled for each empty block in a row, and at least twice
+// as long as the last finalization took: with a shorter wait each empty block would require the next, and the scope
+// would never come to rest (P18). After a view that this anchor led in vain, other anchors give it less time for the
+// next: then the wait is at most Patience (P19).
+func (e *Engine) emptyBlockAt() aweigh.Instant {
 	t, most := e.cfg.Timing, e.Patience()
 	wait := max(doubled(t.Settle, e.lulls-1, most), min(2*e.lag, t.MaxView/2))
 	if e.wastedOwn() > 0 {
@@ -103,9 +104,9 @@ func (e *Engine) wastedOwn() int {
 	return e.wasted[e.seat]
 }
 
-// unsettled reports whether that time has come.
-func (e *Engine) unsettled(now aweigh.Instant) bool {
-	return e.Unfinalized() > e.final && now >= e.settled()
+// emptyBlockDue reports whether that time has come.
+func (e *Engine) emptyBlockDue(now aweigh.Instant) bool {
+	return e.Unfinalized() > e.final && now >= e.emptyBlockAt()
 }
 
 // doubled returns d·2ⁿ, at most limit.

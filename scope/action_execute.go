@@ -134,7 +134,7 @@ func (x *execution) permitted(m *CheckedMutation, p *plan) (failure, err error) 
 	return nil, nil
 }
 
-// permits is permitted for one put or deletion: of a range, for every key in it.
+// permits reports why the rule about writes does not permit one put or deletion. Of a range, each key is judged.
 func (x *execution) permits(m *CheckedMutation, op *Op) (failure, err error) {
 	if len(op.End) == 0 {
 		v, ok, err := x.newest(op.Key)

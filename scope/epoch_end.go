@@ -8,13 +8,14 @@ func (b *Bounds) clockBlocks() uint64 { return 2 * uint64(b.TimelyBlocks) }
 
 // Due reports whether a block of this time ends the epoch: it has as many
 // blocks as the policy sets, or is as old, or a decision or a proof of fault
-// cannot wait.
+// cannot wait. No block of an epoch is due before the epoch's own first block is
+// on the chain.
 func (s *State) Due(at aweigh.Instant) (bool, error) {
 	e, err := s.Epoch()
 	if err != nil {
 		return false, err
 	}
-	if s.head.Epoch != e.Number && s.head.Block != e.Root { // waits for the end of the epoch before
+	if s.head.Epoch != e.Number && s.head.Block != e.Root { // the block that begins this epoch is still to come
 		return false, nil
 	}
 	blocks, early, err := tallied(s.tally)

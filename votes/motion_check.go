@@ -47,8 +47,8 @@ type Voters interface {
 }
 
 // CheckedMotionBallot is a motion ballot that was found well-formed and signed
-// by a voter. Only CheckMotionBallot makes one. The zero value holds the zero
-// MotionBallot.
+// by a voter. CheckMotionBallot checks; StoredMotionBallot and Affirmed take what
+// was checked before. The zero value holds the zero MotionBallot.
 type CheckedMotionBallot struct{ b MotionBallot }
 
 // Ballot is the ballot that was checked.

@@ -61,7 +61,7 @@ func ofOutput(err error) bool {
 // tooLong matches what a node says of a justification that is too long.
 var tooLong = regexp.MustCompile(`a justification of (\d+) bytes, at most (\d+) are taken`)
 
-// staleHint ends errors of reads without a quorum, for commands with that option.
+// staleHint ends errors of reads without a quorum, as package node writes them.
 const staleHint = "; a serializable read is answered by this node alone, and may be old"
 
 // readHint is the same hint in the words of a command line.

@@ -77,7 +77,7 @@ func (r *Result) Missing() (names []string) {
 	return names
 }
 
-// Run draws a world from each seed, and runs it in a goroutine of its own. What
+// Run draws a world from each seed, and runs cfg.Workers of them at a time. What
 // comes of it depends on the seeds alone, not on the number of workers. A world
 // that panics is a failure of its seed. If ctx ends, the result holds the worlds
 // that were done, and the error is that of ctx.
