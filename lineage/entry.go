@@ -56,9 +56,10 @@ func DecodeEntry(data []byte) (Entry, error) {
 
 // Acts is the key whose rights were used: the principal, or without one the author. It is zero for what came with time
 // alone.
-func (e *Entry) Acts() aweigh.Hash {
+func (e *Entry) Acts() (id aweigh.Hash) {
 	if len(e.Principal) > 0 {
-		return aweigh.Hash(e.Principal)
+		copy(id[:], e.Principal)
+		return id
 	}
 	return e.Author
 }

@@ -93,6 +93,13 @@ func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte
 		}
 		return n.serveCosign(ctx, machine.Peer(from.String()), ask)
 	}
+	if body, ok := bytes.CutPrefix(req, []byte(askCover)); ok {
+		var ask coverAsk
+		if err := canon.Decode(body, &ask); err != nil {
+			return nil, err
+		}
+		return n.serveCover(ctx, machine.Peer(from.String()), ask)
+	}
 	if string(req) == askWhere {
 		return canon.Encode(n.of.endpoint()), nil
 	}

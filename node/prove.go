@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node/machine"
-	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -16,7 +14,7 @@ import (
 // Prove returns a proof of the newest change of a key. The proof verifies offline from the network's identity alone.
 // If no later block covers the change yet, Prove proposes an empty transaction, so that one will.
 func (n *Replica) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
-	err = n.coveredFrom(ctx, true, key, func(v *View) error {
+	err = n.covered(ctx, func(v *View) error {
 		head = v.Head()
 		p, err = n.proveKey(ctx, v, key)
 		return err
@@ -27,7 +25,7 @@ func (n *Replica) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, hea
 // ProveMotion returns a proof that a motion is real, open or not. The proof verifies offline from the network's
 // identity alone; see Prove. The error wraps ErrNoMotion for a motion that is not known.
 func (n *Replica) ProveMotion(ctx context.Context, id votes.MotionID) (p *scope.MotionProof, head scope.Head, err error) {
-	err = n.coveredFrom(ctx, false, nil, func(v *View) error { // a motion that is known here needs no quorum
+	err = n.coveredFrom(ctx, false, func(v *View) error { // a motion that is known here needs no quorum
 		head = v.Head()
 		p, err = n.prover(ctx, v).Motion(id, 0)
 		return err
@@ -37,12 +35,11 @@ func (n *Replica) ProveMotion(ctx context.Context, id votes.MotionID) (p *scope.
 
 // covered calls prove with the newest state, again once a later block covers it if need be.
 func (n *Replica) covered(ctx context.Context, prove func(*View) error) error {
-	return n.coveredFrom(ctx, true, nil, prove)
+	return n.coveredFrom(ctx, true, prove)
 }
 
-// coveredFrom is covered, but it begins with this node's state unless linearizable. A node without the right to write
-// asks an anchor for the later block, with a key whose change that block must cover; nil: of the newest change.
-func (n *Replica) coveredFrom(ctx context.Context, linearizable bool, key []byte, prove func(*View) error) error {
+// coveredFrom is covered, but it begins with this node's state unless linearizable.
+func (n *Replica) coveredFrom(ctx context.Context, linearizable bool, prove func(*View) error) error {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	for {
@@ -50,55 +47,16 @@ func (n *Replica) coveredFrom(ctx context.Context, linearizable bool, key []byte
 		if err != nil {
 			return err
 		}
-		about := key
-		if err = prove(v); errors.Is(err, machine.ErrUncovered) && len(about) == 0 {
-			about = v.newestKey()
-		}
-		if err = errors.Join(err, v.Close()); !errors.Is(err, machine.ErrUncovered) {
+		above := v.Head().Height
+		err = errors.Join(prove(v), v.Close())
+		if !errors.Is(err, machine.ErrUncovered) {
 			return err
 		}
-		linearizable = false // a transaction of this node is later than every earlier write
-		_, err = n.Txn(ctx, scope.Txn{}, Once{Justification: "to prove what came before"})
-		if errors.Is(err, scope.ErrDenied) && len(about) > 0 && n.coverElsewhere(ctx, about) {
-			linearizable, err = true, nil
-		}
-		if err != nil {
+		if err := n.cover(ctx, above); err != nil {
 			return err
 		}
+		linearizable = false // this node knows of a block later than every earlier write
 	}
-}
-
-// newestKey is the key of the newest lineage entry; nil if that has none.
-func (v *View) newestKey() []byte {
-	log := v.State.Lineage()
-	e, _, err := log.Entry(log.Size() - 1)
-	if err != nil {
-		return nil
-	}
-	return e.Key
-}
-
-// coverElsewhere asks the anchors for a proof of a key, one after another until one has it. That anchor then knows of a
-// block later than the key's newest change.
-func (n *Replica) coverElsewhere(ctx context.Context, key []byte) bool {
-	ask := referral.Question{Kind: referral.AskProve, Newest: true, Body: key}
-	for _, a := range n.epochs.epoch().Roster.Anchors {
-		p, err := n.called.id(machine.Peer(a.Peer))
-		if err != nil {
-			continue
-		}
-		var got referral.Answer
-		asking, cancel := context.WithTimeout(ctx, coverWithin)
-		raw, err := n.ask(asking, p, askForeign, ask, maxPart)
-		if cancel(); err == nil {
-			err = canon.Decode(raw, &got)
-		}
-		if err == nil && got.Failure == "" {
-			return true
-		}
-		n.log.Debug("an anchor proves no key", "anchor", a.Name, "failure", got.Failure, "error", err)
-	}
-	return false
 }
 
 // prover returns a Prover of what a view shows.
@@ -116,7 +74,7 @@ func (n *Replica) proveKey(ctx context.Context, v *View, key []byte) (*scope.Key
 	return n.prover(ctx, v).Key(key, change.Entry)
 }
 
-// coverWithin bounds how long the export of a motion waits for a later block.
+// coverWithin bounds how long the export of a motion, or a node that asks one anchor, waits for a later block.
 const coverWithin = 2 * time.Second
 
 // bareMotion proves a motion only up to its own block, which is final. So voters can be informed while there is no
@@ -136,7 +94,7 @@ func (n *Node) descentSteps(ctx context.Context, d *scope.Descent) (steps []scop
 	if p == nil {
 		return nil, fmt.Errorf("%w: %s, the parent of %q", ErrNoScope, d.Parent.Short(), d.Prefix)
 	}
-	err = p.coveredFrom(ctx, false, nil, func(v *View) error { // what it needs is final, and may be here
+	err = p.coveredFrom(ctx, false, func(v *View) error { // what it needs is final, and may be here
 		a, err := p.prover(ctx, v).Ancestry(d.Height)
 		if err != nil {
 			return err

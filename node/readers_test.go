@@ -100,6 +100,7 @@ func requests(in *Replica) map[string][]byte {
 		"snapshot":  slices.Concat([]byte(askSnapshot), canon.Encode(snapshotAsk{})),
 		"part":      slices.Concat([]byte(askPart), canon.Encode(partAsk{})),
 		"handovers": slices.Concat([]byte(askHands), canon.Encode(handoversAsk{})),
+		"cover":     slices.Concat([]byte(askCover), canon.Encode(coverAsk{})),
 		"cosign":    slices.Concat([]byte(askCosign), canon.Encode(cosignAsk{})),
 	}
 	for kind := referral.AskLook; kind <= referral.AskJudge; kind++ {
@@ -399,17 +400,15 @@ func knockOf(key votes.PrivateKey, i Invite, p string) []byte {
 	return slices.Concat([]byte(askKnock), canon.Encode(k))
 }
 
-// TestObserversFollowByInvite: a node that an invite admitted has what the anchors have, and hears of each write.
-func TestObserversFollowByInvite(t *testing.T) {
-	t.Parallel()
-	c := startClusterUnder(t, 4, scope.DefaultPolicy(quorum.BFT), func(int, *Node) {})
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
+// invited starts an observer that an invite of a node admits.
+func (c *cluster) invited(ctx context.Context, by int, transport func(p2p.Config) (Transport, error)) *Node {
+	t := c.t
+	t.Helper()
 	key, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, _, err := c.nodes[1].Invite(ctx, Tickets{Uses: 1, For: time.Hour}, Once{})
+	i, _, err := c.nodes[by].Invite(ctx, Tickets{Uses: 1, For: time.Hour}, Once{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,19 +423,32 @@ func TestObserversFollowByInvite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := New(Config{Name: "reader", Genesis: g, Identity: key, Store: s, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: i.Peers})
+	n, err := New(Config{
+		Name: "reader", Genesis: g, Identity: key, Store: s, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: i.Peers,
+		Transport: transport,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run, end := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- n.Run(run) }()
-	defer func() {
+	t.Cleanup(func() {
 		end()
 		if err := errors.Join(<-done, s.Close()); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return n
+}
+
+// TestObserversFollowByInvite: a node that an invite admitted has what the anchors have, and hears of each write.
+func TestObserversFollowByInvite(t *testing.T) {
+	t.Parallel()
+	c := startClusterUnder(t, 4, scope.DefaultPolicy(quorum.BFT), func(int, *Node) {})
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	n := c.invited(ctx, 1, nil)
 	for k := range 10 {
 		key := []byte(fmt.Sprint("/k", k))
 		r, err := c.nodes[k%4].Txn(ctx, putTxn(string(key), "v"), Once{})

@@ -347,7 +347,7 @@ func (n *Replica) referForeign(ctx context.Context, keys *referral.RangeList, a 
 		return nil, scope.ErrTooManyOps
 	}
 	var all []scope.Referral
-	err := n.coveredFrom(ctx, false, nil, func(v *View) (err error) {
+	err := n.coveredFrom(ctx, false, func(v *View) (err error) {
 		if all, err = referral.TellReferrals(v.State, n.History(), keys); err == nil {
 			h := v.Head()
 			a.Said(&h)

@@ -349,10 +349,7 @@ func (x *execution) enter(e lineage.Entry) {
 	h, m := &x.block.Header, x.mutation
 	e.Scope, e.Height, e.Index = h.Scope, h.Height, uint32(len(x.entries))
 	e.Mutation, e.Author, e.Justification, e.Caller = m.ID, m.Author, m.Justification, m.Caller
-	if len(m.grants) > 0 {
-		p := m.Principal()
-		e.Principal = p[:]
-	}
+	e.Principal = m.granted()
 	e.Revision, e.Policy, e.Roster = x.revision(), h.Policy, h.Roster
 	x.entries = append(x.entries, e)
 }

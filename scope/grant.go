@@ -37,12 +37,20 @@ const (
 	grantUnits = 64
 )
 
+// Check returns why no key can sign a grant, apart from its signer; nil if one can. The error wraps ErrInvalid.
+func (g Grant) Check() error {
+	if err := g.check(MostLimits().KeyBytes); err != nil {
+		return fmt.Errorf("%w: grant %q: %w", ErrInvalid, g.Name, err)
+	}
+	return nil
+}
+
 // SignGrant signs a grant with the key that it then names as its signer. Errors wrap ErrInvalid, or are those of the
 // signer.
 func SignGrant(key votes.Signer, g Grant) (_ Grant, err error) {
 	g.By = key.Public()
-	if err := g.check(MostLimits().KeyBytes); err != nil {
-		return Grant{}, fmt.Errorf("%w: grant %q: %w", ErrInvalid, g.Name, err)
+	if err := g.Check(); err != nil {
+		return Grant{}, err
 	}
 	if g.Signature, err = votes.SignWith(key, votes.ContextGrant, g.signingBytes()); err != nil {
 		return Grant{}, fmt.Errorf("scope: sign grant %q: %w", g.Name, err)
@@ -162,6 +170,15 @@ func (m *CheckedMutation) Principal() aweigh.Hash {
 		return m.grants[0].By.ID()
 	}
 	return m.Author
+}
+
+// granted is Principal for a lineage entry, nil without grants; also of a mutation of which no grant was decoded.
+func (m *CheckedMutation) granted() []byte {
+	if len(m.grants) > 0 {
+		p := m.Principal()
+		return p[:]
+	}
+	return m.Mutation.granted()
 }
 
 // granted is the principal that the grants of a mutation name, for a lineage entry about it; nil without grants, or if

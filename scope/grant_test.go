@@ -118,6 +118,67 @@ func TestP45TheLineageNamesWhoseRightsWereUsed(t *testing.T) {
 	if e := last(); e.Author != alice || len(e.Principal) != 0 || e.Acts() != alice {
 		t.Errorf("without a chain: %s of author %s and principal %x", e.Class, e.Author, e.Principal)
 	}
+
+	for _, fate := range []string{"carried", "rejected", "expired"} {
+		a := newAssembly(t, 4, func(p *Policy) { p.Authors = []Author{author(t, "alice", 99, nil), {Name: "anchors", Who: Anchors}} })
+		w = grantTest{a.world}
+		m := w.put("/secrets/a", "1")
+		g := w.grant(99, 50, func(g *Grant) { g.NotAfter = w.now.Add(1000 * time.Hour) })
+		opened := w.does(50, m, g)
+		if opened.Code != Pending {
+			t.Fatalf("%s: %q", opened.Code, opened.Reason)
+		}
+		switch fate {
+		case "carried":
+			a.cast(a.approve(opened.Mutation, 4))
+		case "rejected":
+			var all []votes.MotionBallot
+			for _, k := range a.keys[:3] {
+				all = append(all, a.ballot(k, opened.Mutation, votes.Reject))
+			}
+			a.cast(all)
+		case "expired":
+			w.now = w.now.Add(500 * time.Hour)
+			w.step()
+		}
+		if got := a.fate(opened.Mutation); !strings.HasPrefix(got, fate) {
+			t.Fatalf("the motion is %s, and not %s", got, fate)
+		}
+		log, seen := w.state.Lineage(), 0
+		for i := range log.Size() {
+			e, _, err := log.Entry(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Mutation == opened.Mutation && e.Class != lineage.Voted {
+				if seen++; e.Acts() != alice {
+					t.Errorf("%s: %s has principal %x", fate, e.Class, e.Principal)
+				}
+			}
+		}
+		if seen < 2 {
+			t.Errorf("%s: %d entries", fate, seen)
+		}
+	}
+}
+
+// TestOriginsCompareThePrincipal: an entry with another principal than its mutation's is of another mutation.
+func TestOriginsCompareThePrincipal(t *testing.T) {
+	w := newGrantTest(t)
+	m := w.put("/a/x", "1")
+	m.Author, m.Grants = testKey(t, 50).Public().ID(), [][]byte{w.grant(99, 50)}
+	raw := m.Encode()
+	o := Origin{Mutation: raw}
+	alice, other := testKey(t, 99).Public().ID(), testKey(t, 97).Public().ID()
+	for _, c := range []struct {
+		principal []byte
+		want      bool
+	}{{alice[:], true}, {other[:], false}, {nil, false}} {
+		e := lineage.Entry{Mutation: ID(raw), Author: m.Author, Principal: c.principal, Scope: m.Scope, Justification: m.Justification, Caller: m.Caller}
+		if got := o.about(&e, &m); got != c.want {
+			t.Errorf("principal %x: %t", c.principal, got)
+		}
+	}
 }
 
 // TestP45GrantsEnd: at their time, with their record, and with the entry of the author that signed the first.

@@ -13,6 +13,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/internal/signer"
 	"github.com/aweigh/aweigh/internal/token"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -56,6 +57,9 @@ func (by *signedBy) unlock(ctx context.Context) error {
 // author opens the key, for writes to the scope that decides about a key.
 func (by *signedBy) author(ctx context.Context, s *session, key []byte) (*client.Author, *aweighv1.Scope, error) {
 	private, held := by.opened.key, by.opened.held
+	if agent, is := private.(*signer.Agent); is {
+		private = agent.In(ctx) // which waits for a person no longer than the request
+	}
 	in, x, err := s.whereDecided(ctx, key)
 	if err != nil {
 		return nil, nil, err

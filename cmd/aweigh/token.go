@@ -112,14 +112,17 @@ func (a *app) tokenCreate() *cobra.Command {
 				}
 			}
 			g.Object = aweigh.UID{1}
-			if _, err := newToken(by.Key, held, g); err != nil { // before there is a record
-				return err
+			if err := token.Check(by.Key.Public(), held, g); err != nil { // before there is a record
+				return fmt.Errorf("%w: %w", errState, err)
 			}
 			if g.Object, err = putRecord(ctx, by, &g); err != nil {
 				return fmt.Errorf("the token's record %s: %w", show.Key(g.Record), err)
 			}
 		}
 		t, err := newToken(by.Key, held, g)
+		if err != nil && !*none {
+			err = fmt.Errorf("%w; its record is made: delete it with \"aweigh del %s\"", err, show.Key(g.Record))
+		}
 		if err != nil {
 			return err
 		}

@@ -220,7 +220,7 @@ const keyNames = "FILE of \"aweigh voter new\", or ssh-agent:NAME for a key of t
 func (a *app) openKey(ctx context.Context, name, passphraseFile string) (key votes.Signer, secured bool, err error) {
 	if held, is := strings.CutPrefix(name, agentPrefix); is {
 		if passphraseFile != "" {
-			return nil, false, fmt.Errorf("%w: --passphrase-file goes with a file, and %s is a key of the ssh-agent", errUsage, name)
+			return nil, false, fmt.Errorf("%w: --passphrase-file goes with a file, and %s is a key of the ssh-agent", errUsage, show.Line(name))
 		}
 		key, err := signer.OpenAgent(ctx, held)
 		if err != nil { // of which a nil *Agent would be a Signer

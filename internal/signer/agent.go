@@ -1,6 +1,7 @@
 package signer
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -33,6 +34,13 @@ type Agent struct {
 	held    ssh.PublicKey
 }
 
+// In is the same key, of which the context bounds what the agent does.
+func (a *Agent) In(ctx context.Context) *Agent {
+	b := *a
+	b.ctx = ctx
+	return &b
+}
+
 // OpenAgent finds a key of the agent at SSH_AUTH_SOCK by its comment, its SHA256 fingerprint or its public key, as
 // "ed25519:base64url"; "" finds the only one. The context bounds all that the agent does.
 func OpenAgent(ctx context.Context, name string) (*Agent, error) {
@@ -51,7 +59,7 @@ func OpenAgent(ctx context.Context, name string) (*Agent, error) {
 	var usable, found []*agent.Key
 	for _, k := range all {
 		held, public, err := agentKey(k)
-		if err != nil {
+		if err != nil || slices.ContainsFunc(usable, func(u *agent.Key) bool { return bytes.Equal(u.Blob, k.Blob) }) {
 			continue
 		}
 		usable = append(usable, k)
@@ -88,10 +96,17 @@ func agentKey(k *agent.Key) (held ssh.PublicKey, key votes.PublicKey, err error)
 	return held, key, key.Check()
 }
 
+// mostDescribed bounds the keys that an error names.
+const mostDescribed = 8
+
 // describe names keys by their comments and fingerprints.
 func describe(keys []*agent.Key) string {
 	var all []string
-	for _, k := range keys {
+	for i, k := range keys {
+		if i == mostDescribed {
+			all = append(all, fmt.Sprintf("and %d more", len(keys)-i))
+			break
+		}
 		all = append(all, fmt.Sprintf("%q (%s)", k.Comment, ssh.FingerprintSHA256(k)))
 	}
 	return strings.Join(all, ", ")

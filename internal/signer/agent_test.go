@@ -12,10 +12,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -186,6 +188,72 @@ func TestAgentsThatSignSomethingElse(t *testing.T) {
 				t.Errorf("taken: %x", signature)
 			}
 		})
+	}
+}
+
+// waiting is an agent that signs when a person says so, which does not happen.
+type waiting struct {
+	agent.ExtendedAgent
+	asked chan struct{}
+}
+
+func (w waiting) SignWithFlags(ssh.PublicKey, []byte, agent.SignatureFlags) (*ssh.Signature, error) {
+	<-w.asked
+	return nil, errors.New("declined")
+}
+
+// TestSignaturesWaitNoLongerThanTheirContext, however long the agent asks a person.
+func TestSignaturesWaitNoLongerThanTheirContext(t *testing.T) {
+	ring := waiting{agent.NewKeyring().(agent.ExtendedAgent), make(chan struct{})}
+	defer close(ring.asked)
+	serveAgent(t, ring)
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addKey(t, ring, key, "")
+	a, err := OpenAgent(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := votes.SignWith(a.In(ctx), votes.ContextBundle, []byte("x"))
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	case <-time.After(testwait.Patience):
+		t.Error("it still waits")
+	}
+}
+
+// twice is an agent that lists each key twice.
+type twice struct{ agent.ExtendedAgent }
+
+func (w twice) List() ([]*agent.Key, error) {
+	all, err := w.ExtendedAgent.List()
+	return append(all, all...), err
+}
+
+// TestKeysThatAreListedTwiceAreOne, so that their fingerprint names them.
+func TestKeysThatAreListedTwiceAreOne(t *testing.T) {
+	ring := twice{agent.NewKeyring().(agent.ExtendedAgent)}
+	serveAgent(t, ring)
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addKey(t, ring, key, "alice")
+	for _, name := range []string{"", "alice", fingerprint(t, ring)} {
+		if _, err := OpenAgent(t.Context(), name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }
 

@@ -115,14 +115,26 @@ func New(signer votes.Signer, before []scope.Grant, g scope.Grant) (*Token, erro
 		}
 		t.Key, g.To = key, key.Public()
 	}
+	if err := Check(signer.Public(), before, g); err != nil {
+		return nil, err
+	}
 	signed, err := scope.SignGrant(signer, g)
 	if err != nil {
 		return nil, err
 	}
 	t.Grants = append(append(t.Grants, before...), signed)
-	if len(t.Grants) > scope.MaxGrants {
-		return nil, fmt.Errorf("%w: a chain of %d grants, at most %d are taken: ask a holder before for a token",
-			scope.ErrInvalid, len(t.Grants), scope.MaxGrants)
-	}
 	return t, nil
+}
+
+// Check returns why New makes no token, whatever its signer does; nil if it makes one. The error wraps
+// scope.ErrInvalid.
+func Check(signer votes.PublicKey, before []scope.Grant, g scope.Grant) error {
+	if n := len(before) + 1; n > scope.MaxGrants {
+		return fmt.Errorf("%w: a chain of %d grants, at most %d are taken: ask a holder before for a token",
+			scope.ErrInvalid, n, scope.MaxGrants)
+	}
+	if g.By = signer; g.To.Scheme == "" {
+		g.To = signer // any key
+	}
+	return g.Check()
 }

@@ -74,8 +74,8 @@ func (m *Model) entry(e lineage.Entry, c *event) (index int64) {
 
 // say is an entry in one line.
 func say(e *lineage.Entry) string {
-	return fmt.Sprintf("%s of %q, object %.8s, at revision %d by mutation %s, after entry %d, from %s to %s: %q",
-		e.Class, e.Key, e.Object.String(), e.Revision, e.Mutation.Short(), e.Prev-1, e.Prior.Short(), e.Posterior.Short(), e.Reason)
+	return fmt.Sprintf("%s of %q, object %.8s, at revision %d by mutation %s of %s for %x (%q), after entry %d, from %s to %s: %q",
+		e.Class, e.Key, e.Object.String(), e.Revision, e.Mutation.Short(), e.Author.Short(), e.Principal, e.Caller, e.Prev-1, e.Prior.Short(), e.Posterior.Short(), e.Reason)
 }
 
 func sameEntry(a, b lineage.Entry) bool {
