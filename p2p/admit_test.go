@@ -20,6 +20,7 @@ import (
 // TestStreamsThatAreResetDoNotWait: a peer that is not admitted, resets each stream of gossip and offers gossip anew
 // makes at most one write wait for its admission.
 func TestStreamsThatAreResetDoNotWait(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(c *Config) { c.Admit = func(peer.ID) bool { return false } })
 	if err := h.Join("t"); err != nil { // so there is something to write
 		t.Fatal(err)
@@ -66,6 +67,7 @@ func TestStreamsThatAreResetDoNotWait(t *testing.T) {
 // TestGossipDoesNotWaitForAdmission: what is published before a peer is admitted is not kept for it, and it is not
 // among those that hear gossip; what is published later reaches it.
 func TestGossipDoesNotWaitForAdmission(t *testing.T) {
+	t.Parallel()
 	var open atomic.Bool
 	var asked atomic.Int64
 	var ears listener

@@ -12,6 +12,7 @@ import (
 // TestSilentMemberIsDisconnected: a member whose host gives no sign of life is
 // disconnected, and one that answers is kept.
 func TestSilentMemberIsDisconnected(t *testing.T) {
+	t.Parallel()
 	a, b := start(t, nil), start(t, nil)
 	join(t, a, b)
 	a.checkAlive(b.ID())
@@ -27,6 +28,7 @@ func TestSilentMemberIsDisconnected(t *testing.T) {
 
 // TestBusyMemberIsKept: a member that sends frames is alive, though it answers no ping.
 func TestBusyMemberIsKept(t *testing.T) {
+	t.Parallel()
 	a, b := start(t, nil), start(t, nil)
 	join(t, a, b)
 	asked := make(chan struct{})

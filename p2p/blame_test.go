@@ -26,6 +26,7 @@ func blocks(member bool, n int) (all []time.Duration) {
 }
 
 func TestBlocksGrowAndEnd(t *testing.T) {
+	t.Parallel()
 	nonMembers, members := blocks(false, 20), blocks(true, 20)
 	for i := 1; i < 20; i++ {
 		if nonMembers[i] < nonMembers[i-1] || members[i] < members[i-1] {
@@ -41,6 +42,7 @@ func TestBlocksGrowAndEnd(t *testing.T) {
 }
 
 func TestBlameIsForgiven(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	t.Parallel()
 	b, now := newBlames(), time.Now()
@@ -59,6 +61,7 @@ func TestBlameIsForgiven(t *testing.T) {
 }
 
 func TestBlamedPeerIsKeptOutAndMembersComeBack(t *testing.T) {
+	t.Parallel()
 	for _, member := range []bool{false, true} {
 		a := start(t, nil)
 		b := start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{a.info()} })
@@ -93,6 +96,7 @@ func TestBlamedPeerIsKeptOutAndMembersComeBack(t *testing.T) {
 }
 
 func TestAddressIsShunnedAfterManyIdentities(t *testing.T) {
+	t.Parallel()
 	a := start(t, nil)
 	for _, c := range []struct{ bad, same, other string }{
 		{"/ip4/192.0.2.1/tcp/1", "/ip4/192.0.2.1/tcp/2", "/ip4/192.0.2.2/tcp/1"},
@@ -113,6 +117,7 @@ func TestAddressIsShunnedAfterManyIdentities(t *testing.T) {
 // TestNonMembersShareMemory: what waits for non-members that read nothing is bounded
 // for all of them together, and members are not affected.
 func TestNonMembersShareMemory(t *testing.T) {
+	t.Parallel()
 	const limit, size = 4 << 20, 64 << 10
 	stuck := make(chan struct{})
 	a := start(t, func(c *Config) { c.NonMemberMemory, c.MaxFrame, c.WriteTimeout = limit, 1<<20, time.Minute })
@@ -157,6 +162,7 @@ func TestNonMembersShareMemory(t *testing.T) {
 // TestFrameThatNeverEndsIsCut: a peer that begins a frame and sends it too slowly
 // loses its stream.
 func TestFrameThatNeverEndsIsCut(t *testing.T) {
+	t.Parallel()
 	a := start(t, nil)
 	b := start(t, func(c *Config) { c.PullTimeout = 100 * time.Millisecond })
 	join(t, a, b)

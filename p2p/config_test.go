@@ -8,6 +8,7 @@ import (
 )
 
 func TestBadConfigIsRefused(t *testing.T) {
+	t.Parallel()
 	good := Config{Key: newKey(t), Network: testNetwork}
 	for name, change := range map[string]func(*Config){
 		"no key":           func(c *Config) { c.Key = nil },
@@ -28,6 +29,7 @@ func TestBadConfigIsRefused(t *testing.T) {
 }
 
 func TestAddressesRoundTrip(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(c *Config) { c.Announce = []string{"/dns4/node.example/tcp/4001", "/ip4/192.0.2.7/tcp/4001"} })
 	addrs := h.Addrs()
 	infos, err := ParsePeers(addrs)
@@ -42,6 +44,7 @@ func TestAddressesRoundTrip(t *testing.T) {
 }
 
 func TestClosedHostRefuses(t *testing.T) {
+	t.Parallel()
 	h := start(t, nil)
 	for range 2 {
 		if err := h.Close(); err != nil {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestFrameRoundTrip(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		frames := rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 300)).Draw(t, "frames")
 		if rapid.Bool().Draw(t, "long") {
@@ -39,6 +40,7 @@ func TestFrameRoundTrip(t *testing.T) {
 }
 
 func TestBadFramesAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, stream string
 		want         error
@@ -62,6 +64,7 @@ func TestBadFramesAreRefused(t *testing.T) {
 
 // TestClaimedLengthPinsNoMemory is the reason for allocatedAhead.
 func TestClaimedLengthPinsNoMemory(t *testing.T) {
+	t.Parallel()
 	const limit = 8 << 20
 	claim := []byte{0x80, 0x80, 0x80, 0x04} // 8 MiB, of which no byte follows
 	var before, after runtime.MemStats

@@ -14,6 +14,7 @@ import (
 )
 
 func TestFramesArriveInOrder(t *testing.T) {
+	t.Parallel()
 	const total = 10_000
 	for _, transport := range []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"} {
 		var got [2]inbox
@@ -44,6 +45,7 @@ func TestFramesArriveInOrder(t *testing.T) {
 }
 
 func TestSendRefusesAndCounts(t *testing.T) {
+	t.Parallel()
 	a := start(t, func(c *Config) { c.MaxFrame = 1000 })
 	b := start(t, nil)
 	if a.Send(b.ID(), []byte("hello")) {
@@ -62,6 +64,7 @@ func TestSendRefusesAndCounts(t *testing.T) {
 }
 
 func TestOversizeFrameFromPeerCutsItsStream(t *testing.T) {
+	t.Parallel()
 	var in inbox
 	a := start(t, nil)
 	b := start(t, func(c *Config) { c.MaxFrame = 1000; c.Handler.Frame = in.receive })
@@ -78,6 +81,7 @@ func TestOversizeFrameFromPeerCutsItsStream(t *testing.T) {
 }
 
 func TestSlowReaderSlowsNoOtherPeer(t *testing.T) {
+	t.Parallel()
 	const frameSize, limit = 64 << 10, 2 << 20
 	stuck := make(chan struct{})
 	var quick atomic.Int64
@@ -107,6 +111,7 @@ func TestSlowReaderSlowsNoOtherPeer(t *testing.T) {
 }
 
 func TestPeerThatReadsNothingLosesItsStream(t *testing.T) {
+	t.Parallel()
 	stuck := make(chan struct{})
 	a := start(t, func(c *Config) { c.WriteTimeout = 50 * time.Millisecond })
 	b := start(t, func(c *Config) { c.Handler.Frame = func(peer.ID, []byte) { <-stuck } })
@@ -119,6 +124,7 @@ func TestPeerThatReadsNothingLosesItsStream(t *testing.T) {
 }
 
 func TestPeerAboveItsRateIsSlowed(t *testing.T) {
+	t.Parallel()
 	var in inbox
 	a := start(t, nil)
 	b := start(t, func(c *Config) { c.PeerMessages = 100; c.Handler.Frame = in.receive })
@@ -137,6 +143,7 @@ func TestPeerAboveItsRateIsSlowed(t *testing.T) {
 }
 
 func TestSecondStreamTakesThePlaceOfTheFirst(t *testing.T) {
+	t.Parallel()
 	var in inbox
 	a := start(t, nil)
 	b := start(t, func(c *Config) { c.Handler.Frame = in.receive })

@@ -13,6 +13,7 @@ import (
 // TestPeersWithSmallOrderKeysAreRefused: a handshake proves nothing about a peer whose
 // key is a point of small order.
 func TestPeersWithSmallOrderKeysAreRefused(t *testing.T) {
+	t.Parallel()
 	var refused atomic.Uint64
 	g := newGate(&refused, func(peer.ID) bool { return true })
 	for _, digits := range []string{

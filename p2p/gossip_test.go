@@ -76,6 +76,7 @@ func listenersOf(n int) []*listener {
 }
 
 func TestGossipReachesAllAndOnce(t *testing.T) {
+	t.Parallel()
 	ls := listenersOf(5)
 	hosts := chain(t, ls, []Topic{"t", "t", "t", "t", "t"})
 	const n = 20
@@ -101,6 +102,7 @@ func TestGossipReachesAllAndOnce(t *testing.T) {
 }
 
 func TestTopicsOfOneBucketCarryEachOther(t *testing.T) {
+	t.Parallel()
 	other := Topic("")
 	for i := 0; other == ""; i++ {
 		if name := Topic(fmt.Sprint("other ", i)); bucket(name) == bucket("t") {
@@ -116,6 +118,7 @@ func TestTopicsOfOneBucketCarryEachOther(t *testing.T) {
 }
 
 func TestVerdictStopsAMessage(t *testing.T) {
+	t.Parallel()
 	for _, verdict := range []Verdict{Ignore, Reject} {
 		ls := listenersOf(3)
 		hosts := chain(t, ls, []Topic{"t", "t", "t"})
@@ -137,6 +140,7 @@ func TestVerdictStopsAMessage(t *testing.T) {
 }
 
 func TestTopicsAreCheckedJoinedAndLeft(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(c *Config) { c.MaxGossip = 1000 })
 	for _, bad := range []Topic{"", Topic(make([]byte, maxTopic+1))} {
 		if h.Join(bad) == nil || h.Publish(bad, nil) == nil {

@@ -25,6 +25,7 @@ const stoppable = "AWEIGH_TEST_STOPPABLE_HOST"
 
 // TestStoppableHost is the other process of the test below.
 func TestStoppableHost(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(stoppable) == "" {
 		t.Skip("started by TestStoppedProcessIsNoticed")
 	}
@@ -37,6 +38,7 @@ func TestStoppableHost(t *testing.T) {
 // machine loses power, is disconnected within the time that aliveEvery and
 // aliveWithin allow, over either transport, and found again when it goes on.
 func TestStoppedProcessIsNoticed(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	t.Parallel()
 	for name, listen := range map[string]string{"TCP": "/ip4/127.0.0.1/tcp/0", "QUIC": "/ip4/127.0.0.1/udp/0/quic-v1"} {

@@ -17,6 +17,7 @@ import (
 // TestNonMembersLearnNoNetwork: a libp2p host that does not know the network's identity
 // connects, reads all that the host reveals of itself, and sends invalid proofs.
 func TestNonMembersLearnNoNetwork(t *testing.T) {
+	t.Parallel()
 	h := start(t, nil)
 	nonMember, err := libp2p.New(libp2p.NoListenAddrs)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 )
 
 func TestAnotherNetworkIsRefused(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var met []peer.ID
 	note := func(id peer.ID, _ bool) { mu.Lock(); defer mu.Unlock(); met = append(met, id) }
@@ -46,6 +47,7 @@ func TestAnotherNetworkIsRefused(t *testing.T) {
 // TestPeersThatCameAgainAreNotJudgedEarly: the time that a peer had to prove that it
 // belongs here ends, and it went away and came again a moment ago.
 func TestPeersThatCameAgainAreNotJudgedEarly(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	a := start(t, func(c *Config) { c.Grace = time.Hour })
 	b := start(t, func(c *Config) { c.Grace = time.Hour; c.Network = aweigh.Sum([]byte("another")) })
@@ -62,6 +64,7 @@ func TestPeersThatCameAgainAreNotJudgedEarly(t *testing.T) {
 }
 
 func TestPeerIsFoundAgainAfterItRestarts(t *testing.T) {
+	t.Parallel()
 	var in inbox
 	downs := make(chan peer.ID, 10)
 	key := newKey(t)
@@ -96,6 +99,7 @@ func TestPeerIsFoundAgainAfterItRestarts(t *testing.T) {
 // TestThirtyHostsJoinThroughOneAddress uses an address of the machine that is
 // no loopback address, since libp2p counts no connections of those.
 func TestThirtyHostsJoinThroughOneAddress(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	listen := []string{"/ip4/" + ownAddress(t) + "/tcp/0"}
 	first := start(t, func(c *Config) { c.Listen = listen })
@@ -113,6 +117,7 @@ func TestThirtyHostsJoinThroughOneAddress(t *testing.T) {
 
 // TestOneAddressHasALimit shows that the test above is not exempt from it.
 func TestOneAddressHasALimit(t *testing.T) {
+	t.Parallel()
 	listen := []string{"/ip4/" + ownAddress(t) + "/tcp/0"}
 	first := start(t, func(c *Config) { c.Listen = listen; c.PerAddressConns = 2 })
 	var hosts []*Host
@@ -157,6 +162,7 @@ func ownAddress(t testing.TB) string {
 // TestManyPeersBehindOneAddressAreAdmitted asks the resource manager directly,
 // since the loopback addresses of the other tests are exempt from its limits.
 func TestManyPeersBehindOneAddressAreAdmitted(t *testing.T) {
+	t.Parallel()
 	for _, endpoint := range []string{"/ip4/192.0.2.1/tcp/4001", "/ip6/2001:db8::1/tcp/4001"} {
 		resources, err := newResources(Config{}.withDefaults())
 		if err != nil {
@@ -173,6 +179,7 @@ func TestManyPeersBehindOneAddressAreAdmitted(t *testing.T) {
 }
 
 func TestPeerExchangeFindsEveryone(t *testing.T) {
+	t.Parallel()
 	first := start(t, nil)
 	hosts := []*Host{first}
 	for range 9 {
@@ -190,6 +197,7 @@ func TestPeerExchangeFindsEveryone(t *testing.T) {
 }
 
 func TestTargetEndsTheSearchButNotForMembers(t *testing.T) {
+	t.Parallel()
 	first := start(t, nil)
 	var hosts []*Host
 	for range 5 {
@@ -212,6 +220,7 @@ func TestTargetEndsTheSearchButNotForMembers(t *testing.T) {
 }
 
 func TestAddressesSurviveARestart(t *testing.T) {
+	t.Parallel()
 	store := dssync.MutexWrap(ds.NewMapDatastore())
 	key := newKey(t)
 	b := start(t, nil)
@@ -226,6 +235,7 @@ func TestAddressesSurviveARestart(t *testing.T) {
 }
 
 func TestForgedRecordsAreRefused(t *testing.T) {
+	t.Parallel()
 	key, other := newKey(t), newKey(t)
 	good := sealedRecord(t, key, key)
 	if e, err := good.open(); err != nil || len(e.addrs) != 1 {
@@ -293,6 +303,7 @@ func FuzzPeersRequest(f *testing.F) {
 }
 
 func TestTCPIsDialledBeforeQUIC(t *testing.T) {
+	t.Parallel()
 	tcp, quic := ma.StringCast("/ip4/192.0.2.1/tcp/1"), ma.StringCast("/ip4/192.0.2.1/udp/1/quic-v1")
 	ranked := tcpFirst([]ma.Multiaddr{quic, tcp})
 	if len(ranked) != 2 || !ranked[0].Addr.Equal(tcp) || ranked[0].Delay != 0 || ranked[1].Delay < quicDelay {
@@ -319,6 +330,7 @@ func isTCP(a ma.Multiaddr) bool {
 }
 
 func TestBlockedPeerStaysOut(t *testing.T) {
+	t.Parallel()
 	a, b := start(t, nil), start(t, nil)
 	join(t, a, b)
 	a.Block(b.ID(), time.Hour)

@@ -13,10 +13,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testparallel"
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 func TestMain(m *testing.M) {
+	testparallel.Waiting()
 	goleak.VerifyTestMain(m)
 }
 
@@ -63,6 +65,7 @@ func start(t testing.TB, change func(*Config)) *Host {
 
 // TestMembersThatWereNamedBeforeTheStartCount: a host stays connected with them, and asks them for signs of life.
 func TestMembersThatWereNamedBeforeTheStartCount(t *testing.T) {
+	t.Parallel()
 	other := start(t, nil)
 	h, err := New(Config{Network: testNetwork, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Key: newKey(t)})
 	if err != nil {

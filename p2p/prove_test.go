@@ -140,6 +140,7 @@ const meshsub = "/meshsub/1.1.0"
 // TestCopyingNamesIsNoProof: a peer with the names of all protocols, which one connection reveals, gets no frame,
 // request, gossip or address and can send none. It is counted, and disconnected in time.
 func TestCopyingNamesIsNoProof(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	t.Parallel()
 	var in inbox
@@ -215,6 +216,7 @@ func TestCopyingNamesIsNoProof(t *testing.T) {
 
 // TestFewStreamsWaitForAProof: what one peer makes a host keep before it proves is bounded, and goes with the peer.
 func TestFewStreamsWaitForAProof(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(c *Config) { c.Grace = time.Minute })
 	c := newCopycat(t, h)
 	for _, many := range []struct {
@@ -245,6 +247,7 @@ func TestFewStreamsWaitForAProof(t *testing.T) {
 // TestPeersThatProveLaterGetEverything: messages that a peer sent meanwhile are taken then, and gossip goes
 // both ways.
 func TestPeersThatProveLaterGetEverything(t *testing.T) {
+	t.Parallel()
 	var in inbox
 	var ears listener
 	h := start(t, func(c *Config) {

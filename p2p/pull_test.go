@@ -15,6 +15,7 @@ import (
 )
 
 func TestRequestIsAnswered(t *testing.T) {
+	t.Parallel()
 	a := start(t, nil)
 	b := start(t, func(c *Config) { c.Handler.Request = echo })
 	join(t, a, b)
@@ -31,6 +32,7 @@ func TestRequestIsAnswered(t *testing.T) {
 }
 
 func TestRequestErrors(t *testing.T) {
+	t.Parallel()
 	failing := func(_ context.Context, _ peer.ID, req []byte) ([]byte, error) {
 		if string(req) == "long" {
 			return make([]byte, 2000), nil
@@ -63,6 +65,7 @@ func TestRequestErrors(t *testing.T) {
 }
 
 func TestRequestEndsWithItsContextAndTellsTheHandler(t *testing.T) {
+	t.Parallel()
 	began, ended := make(chan struct{}), make(chan struct{})
 	a := start(t, nil)
 	b := start(t, func(c *Config) {
@@ -83,6 +86,7 @@ func TestRequestEndsWithItsContextAndTellsTheHandler(t *testing.T) {
 }
 
 func TestRequestTimesOut(t *testing.T) {
+	t.Parallel()
 	a := start(t, func(c *Config) { c.PullTimeout = 50 * time.Millisecond })
 	b := start(t, func(c *Config) {
 		c.Handler.Request = func(ctx context.Context, _ peer.ID, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, nil }
@@ -94,6 +98,7 @@ func TestRequestTimesOut(t *testing.T) {
 }
 
 func TestRequestsAtOnceAreBounded(t *testing.T) {
+	t.Parallel()
 	var now, most atomic.Int64
 	release := make(chan struct{})
 	a := start(t, func(c *Config) { c.MaxRequests = 3 })
@@ -126,6 +131,7 @@ func TestRequestsAtOnceAreBounded(t *testing.T) {
 }
 
 func TestGreedyPeerIsToldBusy(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	a := start(t, func(c *Config) { c.MaxRequests = 16 })
 	b := start(t, func(c *Config) {

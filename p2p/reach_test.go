@@ -73,6 +73,7 @@ func (g *group) whole(what string, named ...int) {
 // TestMembersThatMoveOneByOneAreFound: all restart on another port, one by one,
 // until none is at its first address.
 func TestMembersThatMoveOneByOneAreFound(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 4)
 	first := g.up(0).info()
 	for i := 1; i < 4; i++ {
@@ -89,6 +90,7 @@ func TestMembersThatMoveOneByOneAreFound(t *testing.T) {
 // TestMembersThatMoveTogetherAreFoundThroughOneThatStays: all remembered
 // addresses are wrong, except one.
 func TestMembersThatMoveTogetherAreFoundThroughOneThatStays(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 4)
 	first := g.up(0).info()
 	for i := 1; i < 4; i++ {
@@ -107,6 +109,7 @@ func TestMembersThatMoveTogetherAreFoundThroughOneThatStays(t *testing.T) {
 // TestMembersMeetByHearsay: 1 and 2 never run at the same time until 0, which
 // told them of each other, is gone for good.
 func TestMembersMeetByHearsay(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 3)
 	first := g.up(0).info()
 	g.up(1, first)
@@ -130,6 +133,7 @@ func TestMembersMeetByHearsay(t *testing.T) {
 // TestMembersAreForgottenLast: a peer that fills the book with other peers does
 // not make a host forget its members.
 func TestMembersAreForgottenLast(t *testing.T) {
+	t.Parallel()
 	key := newKey(t)
 	member, err := peer.IDFromPrivateKey(key)
 	if err != nil {
@@ -156,6 +160,7 @@ func TestMembersAreForgottenLast(t *testing.T) {
 // TestHiddenHostsAreReachedThroughARelay: two hosts that listen nowhere meet,
 // and meet again when the relay comes back elsewhere.
 func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	t.Parallel()
 	var in inbox
@@ -188,6 +193,7 @@ func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
 
 // TestRelayServesItsOwnNetworkAlone: other peers get no slot.
 func TestRelayServesItsOwnNetworkAlone(t *testing.T) {
+	t.Parallel()
 	relay := start(t, func(c *Config) { c.Relay = true })
 	friend, nonMember := start(t, nil), start(t, nil)
 	join(t, friend, relay)

@@ -12,6 +12,7 @@ import (
 // TestFewPeersAreRemembered: reported peers, refused peers and the addresses of those stay within their bounds,
 // however many keys a non-member makes.
 func TestFewPeersAreRemembered(t *testing.T) {
+	t.Parallel()
 	h := start(t, nil)
 	for i := range maxCandidates + 100 {
 		h.dialer.mu.Lock()

@@ -87,6 +87,7 @@ func answersIdentify(t *testing.T, lp host.Host, before func(), after func(netwo
 
 // TestPeersThatWentAreNotAsked: a peer that went before the host asks it for a proof is asked no more.
 func TestPeersThatWentAreNotAsked(t *testing.T) {
+	t.Parallel()
 	h := start(t, nil)
 	gone := bare(t)
 	asked := make(chan struct{})
@@ -115,6 +116,7 @@ func TestPeersThatWentAreNotAsked(t *testing.T) {
 // TestMoreConnectionsGiveNoMoreTime: a peer that never proves is disconnected in time, also if it opens a new
 // connection and closes the old one before.
 func TestMoreConnectionsGiveNoMoreTime(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	h := start(t, func(c *Config) { c.Grace = time.Second })
 	key := libp2p.Identity(newKey(t))
@@ -143,6 +145,7 @@ func TestMoreConnectionsGiveNoMoreTime(t *testing.T) {
 
 // TestStreamsOfUnprovenPeersHaveARate: a peer that has not proved and opens more is blamed, and disconnected.
 func TestStreamsOfUnprovenPeersHaveARate(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"proof", "pull"} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, func(c *Config) { c.Grace = time.Minute })
@@ -174,6 +177,7 @@ func TestStreamsOfUnprovenPeersHaveARate(t *testing.T) {
 // TestEarlyRequestsLeaveRoomForTheProof: a peer whose identity comes late, and that began and gave up many requests
 // meanwhile, is asked for its proof, and the requests that it gave up take no place.
 func TestEarlyRequestsLeaveRoomForTheProof(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(c *Config) { c.Grace = time.Minute })
 	lp, ready := bare(t), make(chan struct{})
 	lp.SetStreamHandler(h.proofID, func(s network.Stream) {

@@ -31,6 +31,7 @@ func founded(t *testing.T) (home.Dir, home.Settings) {
 const aRelay = "/ip4/192.0.2.1/tcp/1/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
 
 func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
+	t.Parallel()
 	dir, good := founded(t)
 	log := slog.New(slog.DiscardHandler)
 	if _, err := Open(home.Dir(t.TempDir()), good, "", log); err == nil || !strings.Contains(err.Error(), "aweigh init") {

@@ -47,6 +47,7 @@ type datasource struct{ UID string }
 // TestDashboardShowsWhatIsExposed: the queries of docs/grafana/aweigh.json use
 // names and labels that a node exposes, for the chosen nodes.
 func TestDashboardShowsWhatIsExposed(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/grafana/aweigh.json")
 	if err != nil {
 		t.Fatal(err)

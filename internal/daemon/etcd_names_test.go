@@ -77,6 +77,7 @@ func put(key string) *etcdpb.PutRequest {
 // TestEtcdsNamesMeanWhatTheyMeanInEtcd: after traffic that is known, a dashboard of
 // etcd's shows that traffic, and the values of the API.
 func TestEtcdsNamesMeanWhatTheyMeanInEtcd(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	r := newRunning(t, 2)
 	d := r.on[0]
@@ -221,6 +222,7 @@ func TestEtcdsNamesMeanWhatTheyMeanInEtcd(t *testing.T) {
 
 // TestEtcdsNamesOfThePortComeWithThePort: a port that is not served is not counted.
 func TestEtcdsNamesOfThePortComeWithThePort(t *testing.T) {
+	t.Parallel()
 	dir, s := founded(t)
 	d, err := Open(dir, s, "", slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -260,6 +260,7 @@ samples:
 }
 
 func TestWhatHappenedIsCounted(t *testing.T) {
+	t.Parallel()
 	r := newRunning(t, 4)
 	d := r.on[0]
 	until(t, d.API(), "/readyz", http.StatusOK)
@@ -339,6 +340,7 @@ func TestWhatHappenedIsCounted(t *testing.T) {
 }
 
 func TestHealthFollowsTheQuorumOnlyWhereItShould(t *testing.T) {
+	t.Parallel()
 	r := newRunning(t, 4)
 	d := r.on[3]
 	if body := until(t, d.API(), "/readyz?verbose", http.StatusOK); !strings.Contains(body, "[+]quorum ok") {
@@ -389,6 +391,7 @@ func TestHealthFollowsTheQuorumOnlyWhereItShould(t *testing.T) {
 }
 
 func TestHealthAloneIsAloneOnItsAddress(t *testing.T) {
+	t.Parallel()
 	dir, s := founded(t)
 	s.Metrics = "127.0.0.1:0"
 	d, err := Open(dir, s, "", slog.New(slog.DiscardHandler))
@@ -417,6 +420,7 @@ func TestHealthAloneIsAloneOnItsAddress(t *testing.T) {
 
 // TestFailuresOfTheStoreEndLife: a store that fails, or hangs, is what a restart is for.
 func TestFailuresOfTheStoreEndLife(t *testing.T) {
+	t.Parallel()
 	dir, s := founded(t)
 	var fail errorfs.Toggle
 	release := make(chan struct{})
@@ -486,6 +490,7 @@ func TestFailuresOfTheStoreEndLife(t *testing.T) {
 
 // TestMetricsAreDocumented: docs/operations.md names what is exposed, and nothing else.
 func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
 	r := newRunning(t, 1)
 	until(t, r.on[0].API(), "/readyz", http.StatusOK)
 	text, err := os.ReadFile("../../docs/operations.md")
@@ -541,6 +546,7 @@ func (a *asked) Ready(ctx context.Context) []node.Check {
 }
 
 func TestProbesShareOneLook(t *testing.T) {
+	t.Parallel()
 	r := newRunning(t, 1)
 	until(t, r.on[0].API(), "/readyz", http.StatusOK)
 	a := &asked{Replica: r.on[0].Node.Root()}

@@ -16,6 +16,7 @@ import (
 // TestRefusalsAreRecorded: refused requests to both ports, and reads where the settings say so, are in the record with
 // their callers, and without values.
 func TestRefusalsAreRecorded(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	r := newRunning(t, 1)
 	r.down(0)

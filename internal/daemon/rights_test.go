@@ -155,6 +155,7 @@ func streamed[Req, Resp any](
 
 // TestUsersBindTheAPI: once users are enabled, every method of the API is for the users that may, and the owner.
 func TestUsersBindTheAPI(t *testing.T) {
+	t.Parallel()
 	r := newRunning(t, 1)
 	p := newPorts(t, r.on[0])
 	ctx := p.ctx
@@ -320,6 +321,7 @@ func TestUsersBindTheAPI(t *testing.T) {
 // TestWatchesEndWithTheirRight: at both ports a watch sends nothing of blocks after the one that took the right from
 // its client, and ends.
 func TestWatchesEndWithTheirRight(t *testing.T) {
+	t.Parallel()
 	r := newRunning(t, 1)
 	p := newPorts(t, r.on[0])
 	early, err := p.api("").Watch(p.ctx, connect.NewRequest(&aweighv1.WatchRequest{Key: []byte("/a/1")}))
@@ -368,6 +370,7 @@ func TestWatchesEndWithTheirRight(t *testing.T) {
 // TestUsersFollowWhatTheyPropose: a user sees a motion, and hears how it ends, if it may read and write all of its
 // keys.
 func TestUsersFollowWhatTheyPropose(t *testing.T) {
+	t.Parallel()
 	second, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -425,6 +428,7 @@ func TestUsersFollowWhatTheyPropose(t *testing.T) {
 // TestTokensNeedUsers: while users are disabled, the node's API refuses callers with a token of etcd's users, and a
 // token has no effect at etcd's port.
 func TestTokensNeedUsers(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	r := newRunning(t, 1)
 	p := newPorts(t, r.on[0])
@@ -449,6 +453,7 @@ func TestTokensNeedUsers(t *testing.T) {
 
 // TestTheLineageNamesTheCaller: a change through either port is on record with the caller that the port has found.
 func TestTheLineageNamesTheCaller(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	r := newRunning(t, 1)
 	p := newPorts(t, r.on[0])

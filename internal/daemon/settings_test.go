@@ -12,6 +12,7 @@ import (
 // TestSettingsOfTLSGoTogether: half of them is an error, and so is TLS without a
 // port; a port for clients asks them for certificates, or is said to be insecure.
 func TestSettingsOfTLSGoTogether(t *testing.T) {
+	t.Parallel()
 	issuers := filepath.Join(t.TempDir(), "issuers.yaml")
 	if err := os.WriteFile(issuers, []byte("- issuer: https://issuer.example\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,12 @@
+package daemon
+
+import (
+	"testing"
+
+	"github.com/aweigh/aweigh/internal/testparallel"
+)
+
+func TestMain(m *testing.M) {
+	testparallel.Waiting()
+	m.Run()
+}
