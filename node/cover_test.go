@@ -38,6 +38,7 @@ func (h *coverHost) Request(ctx context.Context, to peer.ID, req []byte, most in
 // TestObserversProveByTheBlocksOfAnchors: a node that may not write proves what no later block covered, also if the
 // newest change has no key, and if one anchor claims a block that never comes.
 func TestObserversProveByTheBlocksOfAnchors(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	c := startClusterUnder(t, 4, scope.DefaultPolicy(quorum.BFT), func(int, *Node) {})
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/trust"
 )
@@ -305,6 +306,7 @@ var plans = []plan{
 // TestNoCoalitionGainsAThirdByJudgement: five of sixteen that play on judgement hold
 // less than a third at any time.
 func TestNoCoalitionGainsAThirdByJudgement(t *testing.T) {
+	testshort.Skip(t)
 	n := worlds(6)
 	for _, by := range plans {
 		t.Run(by.name, func(t *testing.T) {
