@@ -20,6 +20,7 @@ import (
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/store/diskstore"
 )
 
 // answerTime is how long the node's API may take to answer.
@@ -27,7 +28,7 @@ const answerTime = 5 * time.Second
 
 // checkProcess finds the node of the directory, if it runs.
 func (e *exam) checkProcess() {
-	e.pid = lockHolder(filepath.Join(e.Dir.Store(), "LOCK"))
+	e.pid = diskstore.Holder(e.Dir.Store())
 	entries, err := running.List()
 	if err != nil {
 		e.warn("process", err.Error(), "set XDG_RUNTIME_DIR or XDG_STATE_HOME as for the node")

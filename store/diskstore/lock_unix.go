@@ -13,7 +13,7 @@ import (
 // closing any descriptor of a file drops the process's own locks on it (POSIX,
 // fcntl).
 func holder(name string) int {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	f, err := os.Open(name)
 	if err != nil {
 		return 0
 	}
