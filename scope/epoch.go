@@ -124,7 +124,7 @@ func (t Terms) Hash(number aweigh.Epoch) aweigh.Hash {
 // roster checks the terms' form and gives the roster.
 func (t *Terms) roster() (Roster, error) {
 	if len(t.Anchors) != len(t.Weights) || len(t.Anchors) != len(t.NonLeading) {
-		return Roster{}, fmt.Errorf("%w: %d anchors with %d weights, %d of them resting or not", ErrInvalid, len(t.Anchors), len(t.Weights), len(t.NonLeading))
+		return Roster{}, fmt.Errorf("%w: %d anchors with %d weights, and %d that tell which of them do not lead", ErrInvalid, len(t.Anchors), len(t.Weights), len(t.NonLeading))
 	}
 	leads := false
 	shares := make([]quorum.Share, 0, len(t.Anchors))

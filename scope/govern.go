@@ -171,7 +171,7 @@ func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err er
 	case err != nil:
 		return nil, err
 	case weighs && mine >= x.bounds.ProposedAtOnce:
-		return fmt.Errorf("%d decisions that this anchor proposed are open already; they must be carried, be rejected (aweigh ballot reject) or lapse first", mine), nil
+		return fmt.Errorf("%d decisions that this anchor proposed are open already; they must be carried, be rejected (aweigh ballot reject) or expire first", mine), nil
 	case weighs:
 		return nil, nil
 	case mine > 0:

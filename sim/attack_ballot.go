@@ -194,7 +194,7 @@ func (*counterfeit) ballot(l *liar) (raw []byte, what string) {
 		others := l.w.polls.voters
 		b.Voter, what = others[l.rand.IntN(len(others))].key.Public().ID(), "in another's name"
 	case 3:
-		return l.w.ballotOn(m, votes.Approve, l.n.author).Encode(), "of a stranger"
+		return l.w.ballotOn(m, votes.Approve, l.n.author).Encode(), "of a key that may not vote"
 	case 4:
 		raw := b.Encode()
 		return raw[:l.rand.IntN(len(raw))], "cut short"

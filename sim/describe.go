@@ -46,7 +46,7 @@ var reasons = []struct {
 	name string
 }{
 	{votes.ErrForged, "forged signature"}, {votes.ErrTooLight, "certificate without the weight"},
-	{votes.ErrNotInRoster, "signed by a stranger"}, {votes.ErrForeign, "of another network"}, {votes.ErrOtherScope, "of another scope"},
+	{votes.ErrNotInRoster, "signed by a key that may not vote"}, {votes.ErrForeign, "of another network"}, {votes.ErrOtherScope, "of another scope"},
 	{votes.ErrStale, "of another epoch or roster"}, {votes.ErrAhead, "of a later epoch"}, {votes.ErrMalformed, "malformed ballot or certificate"},
 	{scope.ErrInvalid, "invalid content"}, {machine.ErrFrame, "no honest frame"},
 	{canon.ErrNotCanonical, "malformed frame"},

@@ -365,13 +365,13 @@ func (c *checker) roles(s Scenario) {
 }
 
 func (c *checker) attacks(path string, attacks []string) {
-	c.need(len(attacks) > 0, path, "is missing: a role plays something")
+	c.need(len(attacks) > 0, path, "is missing: a role has at least one attack")
 	single := ""
 	for i, p := range attacks {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		c.need(!slices.Contains(attacks[:i], p), at, "%q is there twice", p)
 		if slices.Contains(alone, p) {
-			c.need(single == "", at, "%q and %q are not played at once: make them two roles", single, p)
+			c.need(single == "", at, "%q and %q do not go together: make them two roles", single, p)
 			single = p
 		}
 	}

@@ -33,7 +33,7 @@ var Attacks = []Named{
 	{"bury", "takes no ballots on motions, so that none are in its blocks, and passes none on"},
 	{"bothways", "approves every motion before some and rejects it before others, and goes on when it is barred"},
 	{"stuff", "fills ballot boxes with votes on motions that were never proposed"},
-	{"counterfeit", "hands on ballots of other networks, in others' names, of strangers, and cut short"},
+	{"counterfeit", "hands on ballots of other networks, in others' names, of keys that may not vote, and cut short"},
 	{"heckle", "breaks meetings of ballot boxes with messages that are cut short, changed or not asked for"},
 	{"contradict", "rejects every motion, so that what others approve is contested"},
 	{"parrot", "votes on a motion once its outcome is clear, like the others"},
