@@ -42,7 +42,6 @@ func TestBlocksGrowAndEnd(t *testing.T) {
 }
 
 func TestBlameIsForgiven(t *testing.T) {
-	t.Parallel()
 	testshort.Skip(t)
 	t.Parallel()
 	b, now := newBlames(), time.Now()

@@ -38,7 +38,6 @@ func TestStoppableHost(t *testing.T) {
 // machine loses power, is disconnected within the time that aliveEvery and
 // aliveWithin allow, over either transport, and found again when it goes on.
 func TestStoppedProcessIsNoticed(t *testing.T) {
-	t.Parallel()
 	testshort.Skip(t)
 	t.Parallel()
 	for name, listen := range map[string]string{"TCP": "/ip4/127.0.0.1/tcp/0", "QUIC": "/ip4/127.0.0.1/udp/0/quic-v1"} {

@@ -140,7 +140,6 @@ const meshsub = "/meshsub/1.1.0"
 // TestCopyingNamesIsNoProof: a peer with the names of all protocols, which one connection reveals, gets no frame,
 // request, gossip or address and can send none. It is counted, and disconnected in time.
 func TestCopyingNamesIsNoProof(t *testing.T) {
-	t.Parallel()
 	testshort.Skip(t)
 	t.Parallel()
 	var in inbox

@@ -160,7 +160,6 @@ func TestMembersAreForgottenLast(t *testing.T) {
 // TestHiddenHostsAreReachedThroughARelay: two hosts that listen nowhere meet,
 // and meet again when the relay comes back elsewhere.
 func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
-	t.Parallel()
 	testshort.Skip(t)
 	t.Parallel()
 	var in inbox
