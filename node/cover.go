@@ -38,8 +38,9 @@ type coverSaid struct {
 // maxCoverSaid bounds an answer, in bytes.
 const maxCoverSaid = 64
 
-// serveCover writes an empty transaction if no block is above the height, at the cost of the peer's budget. It asks no
-// other anchor.
+// serveCover writes an empty transaction if this node has no block above the height and its newest block changed
+// something, at the cost of the peer's budget: however often peers ask, a change brings one block more at most. It asks
+// no other anchor.
 func (n *Replica) serveCover(ctx context.Context, p machine.Peer, ask coverAsk) ([]byte, error) {
 	if n.anchor.Load() == nil {
 		return nil, ErrNoAnchor
@@ -47,7 +48,12 @@ func (n *Replica) serveCover(ctx context.Context, p machine.Peer, ask coverAsk) 
 	if err := n.charge(ctx, p, foreignBlock, 0); err != nil {
 		return nil, err
 	}
-	if n.LastHead().Height <= ask.Above {
+	h := n.LastHead()
+	b, err := n.History().Block(h.Height)
+	if err != nil {
+		return nil, err
+	}
+	if h.Height <= ask.Above && h.LineageSize > b.Header.LineageSize {
 		ctx, cancel := context.WithTimeout(ctx, coverWithin)
 		defer cancel()
 		if _, err := n.Txn(ctx, scope.Txn{}, Once{Justification: "to prove what came before, for an observer"}); err != nil {
@@ -57,13 +63,13 @@ func (n *Replica) serveCover(ctx context.Context, p machine.Peer, ask coverAsk) 
 	return canon.Encode(coverSaid{Height: n.LastHead().Height}), nil
 }
 
-// coverElsewhere asks each anchor once, the one that leads first, until one has a block above the height, and waits for
-// that block. The error wraps ErrUnread if no anchor makes one that reaches this node.
+// coverElsewhere asks each anchor once, at each height another one first, until one has a block above the height, and
+// waits for that block. The error wraps ErrUnread if no anchor makes one that reaches this node.
 func (n *Replica) coverElsewhere(ctx context.Context, above aweigh.Height) error {
 	anchors := n.epochs.epoch().Roster.Anchors
 	why := errors.New("no anchor is known")
 	for i := range anchors {
-		a := &anchors[(i+int(above))%len(anchors)] // not always the same one
+		a := &anchors[(uint64(i)+uint64(above))%uint64(len(anchors))]
 		if why = n.coverBy(ctx, a, above); why == nil {
 			return nil
 		}

@@ -73,6 +73,16 @@ func TestObserversProveByTheBlocksOfAnchors(t *testing.T) {
 	if _, _, err := o.root.Checkpoint(ctx, 0, false); err != nil {
 		t.Error(err)
 	}
+	if _, _, err := o.Prove(ctx, []byte("/a")); err != nil { // what a block covers needs no other
+		t.Error(err)
+	}
+	top := c.nodes[0].root.LastHead().Height
+	for range 5 {
+		raw, err := c.nodes[0].root.serveCover(ctx, o.Peer(), coverAsk{Above: 1 << 40})
+		if err != nil || !bytes.Equal(raw, canon.Encode(coverSaid{Height: top})) {
+			t.Errorf("nothing is to be covered, and the answer is %x, %v", raw, err)
+		}
+	}
 	host.lies.Store(1)
 	proves("/a", "2")
 	if !testshort.Long() {

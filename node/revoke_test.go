@@ -137,7 +137,7 @@ func TestRevokedScopesLoseNoWrite(t *testing.T) {
 	t.Logf("%d writes by %d clients", total, writers)
 }
 
-// TestIdleScopesYield: nobody writes to the scope, so that the end of the notice alone
+// TestIdleScopesYield: no client writes to the scope, so that the end of the notice alone
 // wakes it.
 func TestIdleScopesYield(t *testing.T) {
 	t.Parallel()

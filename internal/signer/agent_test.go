@@ -58,6 +58,16 @@ func addKey(t *testing.T, held agent.Agent, key any, comment string) {
 	}
 }
 
+// addNewKey adds a key of Ed25519.
+func addNewKey(t *testing.T, held agent.Agent, comment string) {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addKey(t, held, key, comment)
+}
+
 // bent is an agent that changes its signatures.
 type bent struct {
 	agent.ExtendedAgent
@@ -140,16 +150,8 @@ func TestAgentErrors(t *testing.T) {
 	ring := agent.NewKeyring()
 	serveAgent(t, ring)
 	refused("", "holds no key of type ssh-ed25519, or is locked")
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, second, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addKey(t, ring, key, "alice")
-	addKey(t, ring, second, "alice")
+	addNewKey(t, ring, "alice")
+	addNewKey(t, ring, "alice")
 	refused("bob", `holds no key "bob"; it holds "alice" (SHA256:`)
 	refused("alice", "name one by its fingerprint")
 	refused("", "name one by its fingerprint")
@@ -175,11 +177,7 @@ func TestAgentsThatSignSomethingElse(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			ring := agent.NewKeyring().(agent.ExtendedAgent)
 			serveAgent(t, bent{ring, bend})
-			_, key, err := ed25519.GenerateKey(rand.Reader)
-			if err != nil {
-				t.Fatal(err)
-			}
-			addKey(t, ring, key, "")
+			addNewKey(t, ring, "")
 			a, err := OpenAgent(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
@@ -207,11 +205,7 @@ func TestSignaturesWaitNoLongerThanTheirContext(t *testing.T) {
 	ring := waiting{agent.NewKeyring().(agent.ExtendedAgent), make(chan struct{})}
 	defer close(ring.asked)
 	serveAgent(t, ring)
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addKey(t, ring, key, "")
+	addNewKey(t, ring, "")
 	a, err := OpenAgent(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -245,11 +239,7 @@ func (w twice) List() ([]*agent.Key, error) {
 func TestKeysThatAreListedTwiceAreOne(t *testing.T) {
 	ring := twice{agent.NewKeyring().(agent.ExtendedAgent)}
 	serveAgent(t, ring)
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addKey(t, ring, key, "alice")
+	addNewKey(t, ring, "alice")
 	for _, name := range []string{"", "alice", fingerprint(t, ring)} {
 		if _, err := OpenAgent(t.Context(), name); err != nil {
 			t.Errorf("%q: %v", name, err)

@@ -107,7 +107,7 @@ func TestOwnClientsComeFirst(t *testing.T) {
 }
 
 // TestLeadersHandOutWhatNonMembersGave: a bundle that one anchor alone was given by
-// a non-member comes before the proposal that names it, so nobody has to ask for it.
+// a non-member comes before the proposal that names it, so no node has to ask for it.
 func TestLeadersHandOutWhatNonMembersGave(t *testing.T) {
 	n := newNetwork(t, "hand out")
 	n.listen(t)

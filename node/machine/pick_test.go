@@ -83,7 +83,7 @@ func TestAuthorsHaveTurnsInABlock(t *testing.T) {
 }
 
 // TestDearBundlesHaveTheirTurn: a bundle that needs a whole block gets one though small ones of others always wait,
-// those of this node's clients among them, and non-members' or none beside them; and nobody has more than a turn.
+// those of this node's clients among them, and non-members' or none beside them; and no author has more than a turn.
 func TestDearBundlesHaveTheirTurn(t *testing.T) {
 	for _, nonMembers := range []bool{false, true} {
 		n := newLone(t, scope.OpenPolicy(quorum.BFT), true)
