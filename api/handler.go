@@ -39,7 +39,7 @@ type Routes interface {
 	Submit(ctx context.Context, bundle []byte) ([]machine.Receipt, error)
 	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
-	Lineage(ctx context.Context, key []byte, limit int) ([]node.LineageEntry, bool, scope.Head, error)
+	Lineage(ctx context.Context, key []byte, limit int) (node.KeyLineage, scope.Head, error)
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
 	Judge(ctx context.Context, q node.ActionQuery, linearizable bool) ([]node.Said, error)
 }

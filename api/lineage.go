@@ -41,11 +41,13 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	deeds, more, head, err := s.route.Lineage(ctx, req.Msg.Key, limit)
+	l, head, err := s.route.Lineage(ctx, req.Msg.Key, limit)
 	if err != nil {
 		return nil, problem(err)
 	}
-	return connect.NewResponse(&aweighv1.HistoryResponse{Header: s.read(head, true), More: more, Entries: s.entries(deeds)}), nil
+	return connect.NewResponse(&aweighv1.HistoryResponse{
+		Header: s.read(head, true), More: l.More, Entries: s.entries(l.Entries), BeforeUid: uidOf(l.Before),
+	}), nil
 }
 
 // entries are the deeds with the names of their authors.

@@ -75,9 +75,9 @@ func TestEveryScopeOnTheWayIsAsked(t *testing.T) {
 	if r, err = c.nodes[3].Act(ctx, doing("own", action.Claim, "/user/elizabeth", ""), Once{}); err != nil || r.Code != scope.Applied {
 		t.Errorf("a claim: %s %s, %v", r.Code, r.Reason, err)
 	}
-	entries, _, _, err := c.nodes[3].Lineage(ctx, []byte("/user/elizabeth"), 10)
-	if err != nil || len(entries) != 2 || entries[0].Reason != "own" {
-		t.Errorf("history %+v, %v", entries, err)
+	l, _, err := c.nodes[3].Lineage(ctx, []byte("/user/elizabeth"), 10)
+	if err != nil || len(l.Entries) != 2 || l.Entries[0].Reason != "own" {
+		t.Errorf("history %+v, %v", l, err)
 	}
 	if _, err := c.nodes[0].Act(ctx, doing("wave", action.Signal, "/user/elizabeth", ""), Once{}); !errors.Is(err, ErrVerdict) {
 		t.Errorf("a signal is ordered: %v", err)

@@ -175,8 +175,8 @@ func TestEndOfALeaseIsProven(t *testing.T) {
 			t.Fatal("the lease does not end")
 		}
 	}
-	entries, _, _, err := n.Lineage(ctx, []byte("/leased"), 10)
-	if err != nil || len(entries) != 2 || entries[0].Reason != "lease 2b expired" || entries[1].Class != lineage.Insert {
-		t.Errorf("%+v, %v", entries, err)
+	l, _, err := n.Lineage(ctx, []byte("/leased"), 10)
+	if err != nil || len(l.Entries) != 2 || l.Entries[0].Reason != "lease 2b expired" || l.Entries[1].Class != lineage.Insert {
+		t.Errorf("%+v, %v", l, err)
 	}
 }

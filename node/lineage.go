@@ -19,32 +19,42 @@ type LineageEntry struct {
 	Version int64          // of the object, if the entry wrote one and it was counted
 }
 
-// Lineage returns what happened to the object that a key names, or named last, newest first: at most limit entries,
-// and whether there are more. The error wraps scope.ErrKeyNotFound for a key that never named an object.
-func (n *Replica) Lineage(ctx context.Context, key []byte, limit int) (entries []LineageEntry, more bool, head scope.Head, err error) {
+// KeyLineage is what happened to the object that a key names, or named last.
+type KeyLineage struct {
+	Entries []LineageEntry // newest first
+	More    bool           // there are older ones
+	Before  aweigh.UID     // the object that the key named before that one; zero if there is none
+}
+
+// Lineage returns what happened to the object that a key names, or named last, at most limit entries.
+// The error wraps scope.ErrKeyNotFound for a key that never named an object.
+func (n *Replica) Lineage(ctx context.Context, key []byte, limit int) (l KeyLineage, head scope.Head, err error) {
 	v, err := n.Read(ctx, true)
 	if err != nil {
-		return nil, false, head, err
+		return l, head, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	entries, more, err = n.lineageIn(ctx, v, key, limit)
-	return entries, more, v.Head(), err
+	l, err = n.lineageIn(ctx, v, key, limit)
+	return l, v.Head(), err
 }
 
 // lineageIn is Lineage in a view.
-func (n *Replica) lineageIn(ctx context.Context, v *View, key []byte, limit int) (entries []LineageEntry, more bool, err error) {
+func (n *Replica) lineageIn(ctx context.Context, v *View, key []byte, limit int) (l KeyLineage, err error) {
 	kv, err := v.change(key)
 	if err != nil {
-		return nil, false, err
+		return l, err
+	}
+	if l.Before, _, err = v.NamedBefore(&kv); err != nil {
+		return l, err
 	}
 	a, err := v.State.Aliases(kv.UID) // what happened under other names belongs to it
 	if err != nil {
-		return nil, false, err
+		return l, err
 	}
-	if entries, more, err = n.objectEntries(v, a.Last, limit); err != nil {
-		return nil, false, err
+	if l.Entries, l.More, err = n.objectEntries(v, a.Last, limit); err != nil {
+		return l, err
 	}
-	return entries, more, v.number(ctx, kv.UID, entries)
+	return l, v.number(ctx, kv.UID, l.Entries)
 }
 
 // change returns the newest change of a key.

@@ -94,9 +94,10 @@ type foreignHistory struct {
 }
 
 type foreignLineage struct {
-	_    struct{} `cbor:",toarray"`
-	All  []foreignLineageEntry
-	More bool
+	_      struct{} `cbor:",toarray"`
+	All    []foreignLineageEntry
+	More   bool
+	Before aweigh.UID
 }
 
 // foreignLineageEntry is a LineageEntry in its encoded form.
@@ -113,26 +114,27 @@ type foreignLineageEntry struct {
 const foreignEntries = 200
 
 func (n *Replica) historyForeign(ctx context.Context, v *View, x foreignHistory) ([]byte, error) {
-	entries, more, err := n.lineageIn(ctx, v, x.Key, int(x.Limit))
+	l, err := n.lineageIn(ctx, v, x.Key, int(x.Limit))
 	if err != nil {
 		return nil, err
 	}
-	out := foreignLineage{More: more}
-	for i := range entries {
-		d := &entries[i]
+	out := foreignLineage{More: l.More, Before: l.Before}
+	for i := range l.Entries {
+		d := &l.Entries[i]
 		out.All = append(out.All, foreignLineageEntry{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
 	}
 	return canon.Encode(out), nil
 }
 
-func (f *remoteScope) lineage(ctx context.Context, key []byte, limit int) (entries []LineageEntry, more bool, head scope.Head, err error) {
+func (f *remoteScope) lineage(ctx context.Context, key []byte, limit int) (l KeyLineage, head scope.Head, err error) {
 	var got foreignLineage
 	head, err = f.say(ctx, referral.Question{Kind: referral.AskHistory, Newest: true, Body: canon.Encode(foreignHistory{Key: key, Limit: int64(min(limit, foreignEntries))})}, &got)
+	l.More, l.Before = got.More, got.Before
 	for i := range got.All {
 		d := &got.All[i]
-		entries = append(entries, LineageEntry{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
+		l.Entries = append(l.Entries, LineageEntry{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
 	}
-	return entries, got.More, head, err
+	return l, head, err
 }
 
 // foreignQuery is an ActionQuery in its encoded form.

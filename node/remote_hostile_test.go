@@ -134,8 +134,8 @@ func TestFirstQuestionsFindTheScope(t *testing.T) {
 			return string(p.Kv.Value), nil
 		},
 		"history": func(ctx context.Context, o *Node) (string, error) {
-			entries, _, _, err := o.Lineage(ctx, []byte("/b/c/1"), 10)
-			return fmt.Sprint(len(entries)), err
+			l, _, err := o.Lineage(ctx, []byte("/b/c/1"), 10)
+			return fmt.Sprint(len(l.Entries)), err
 		},
 		"look": func(ctx context.Context, o *Node) (string, error) {
 			l, err := o.Look(ctx, &scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/b/c/1")}}}, true)

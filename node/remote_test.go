@@ -107,9 +107,9 @@ func TestForeignScopesAreReached(t *testing.T) {
 		if err != nil || len(visits) != strings.Count(key, "/") || string(proof.Kv.Value) != "second" {
 			t.Errorf("the proof of %s leads through %d scopes to %v: %v", key, len(visits), proof.Kv, err)
 		}
-		entries, _, _, err := o.Lineage(ctx, []byte(key), 10)
-		if err != nil || len(entries) < 2 {
-			t.Errorf("the history of %s: %d, %v", key, len(entries), err)
+		l, _, err := o.Lineage(ctx, []byte(key), 10)
+		if err != nil || len(l.Entries) < 2 {
+			t.Errorf("the history of %s: %d, %v", key, len(l.Entries), err)
 		}
 		res, _, err := o.Resolve(ctx, []byte(key), 1, true)
 		if err != nil || string(res.Kv.Value) != "first" || res.Newest != 2 || !res.Claims {

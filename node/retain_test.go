@@ -35,11 +35,11 @@ func first(t *testing.T, n *running, key string) LineageEntry {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testwait.Patience)
 	defer cancel()
-	entries, more, _, err := n.Lineage(ctx, []byte(key), 100)
-	if err != nil || more || len(entries) == 0 {
-		t.Fatalf("%s: %d deeds, more: %v, %v", key, len(entries), more, err)
+	l, _, err := n.Lineage(ctx, []byte(key), 100)
+	if err != nil || l.More || len(l.Entries) == 0 {
+		t.Fatalf("%s: %d deeds, more: %v, %v", key, len(l.Entries), l.More, err)
 	}
-	return entries[len(entries)-1]
+	return l.Entries[len(l.Entries)-1]
 }
 
 // TestCompactedBlocksAreDropped: those all of whose changes were compacted go, but for

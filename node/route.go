@@ -352,34 +352,34 @@ func (n *Node) Look(ctx context.Context, t *scope.Txn, linearizable bool) (l ref
 // owns returns why some of the keys are not the scope's own, nil if all are.
 func (v *View) owns(ranges referral.Ranges) error { return referral.Owns(v.State, ranges) }
 
-// Lineage returns what happened to the object that a key names, newest first: in the scope that decides about the key,
-// and in those where the object was before.
-func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (entries []LineageEntry, more bool, head scope.Head, err error) {
+// Lineage returns what happened to the object that a key names: in the scope that decides about the key, and in those
+// where the object was before.
+func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (l KeyLineage, head scope.Head, err error) {
 	err = n.withOwner(ctx, referral.Keys(key), func(at owner) error {
 		if at.remote != nil {
-			entries, more, head, err = at.remote.lineage(ctx, key, limit)
+			l, head, err = at.remote.lineage(ctx, key, limit)
 		} else {
-			entries, more, head, err = at.replica.Lineage(ctx, key, limit)
+			l, head, err = at.replica.Lineage(ctx, key, limit)
 			err = at.replica.stillOwns(key, err)
 		}
 		return err
 	})
-	for err == nil && !more && len(entries) > 0 && len(entries) < limit {
-		oldest := &entries[len(entries)-1]
+	for err == nil && !l.More && len(l.Entries) > 0 && len(l.Entries) < limit {
+		oldest := &l.Entries[len(l.Entries)-1]
 		if oldest.Class != lineage.TakenOver {
 			break
 		}
 		before := n.parent(oldest.Scope)
 		if before == nil { // the rest is at another node
-			more = true
+			l.More = true
 			break
 		}
 		var o Object
-		if o, err = before.Object(ctx, oldest.Object.String(), limit-len(entries), false); err == nil {
-			entries, more = append(entries, o.Deeds...), o.More
+		if o, err = before.Object(ctx, oldest.Object.String(), limit-len(l.Entries), false); err == nil {
+			l.Entries, l.More = append(l.Entries, o.Deeds...), o.More
 		}
 	}
-	return entries, more, head, err
+	return l, head, err
 }
 
 // parent returns the replica in the parent of a scope, nil if this node has none.

@@ -192,6 +192,53 @@ func TestAliasesShowOneContent(t *testing.T) {
 	}
 }
 
+// TestKeysTellWhatTheyNamedBefore: the object before the one that a key names, past times at which that one had no
+// such name; and none once compaction dropped it.
+func TestKeysTellWhatTheyNamedBefore(t *testing.T) {
+	w := newWorld(t)
+	before := func(key string) aweigh.UID {
+		t.Helper()
+		v, ok, err := w.state.NewestChange([]byte(key))
+		if err != nil || !ok {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		u, ok, err := w.state.NamedBefore(&v)
+		if err != nil || ok == u.IsZero() {
+			t.Fatalf("%s, %v, %v", u, ok, err)
+		}
+		return u
+	}
+	w.one(w.put("a", "1"))
+	first := w.uid("a")
+	w.one(w.put("a", "2"))
+	if u := before("a"); !u.IsZero() {
+		t.Fatalf("a key that named one object named %s before", u)
+	}
+	w.one(w.ops(del("a", "")))
+	if u := before("a"); !u.IsZero() {
+		t.Fatalf("a deleted key named %s before", u)
+	}
+	w.one(w.put("a", "3"))
+	second := w.uid("a")
+	w.one(w.put("a", "4"))
+	if u := before("a"); second == first || u != first {
+		t.Fatalf("a key that was made anew named %s before, not %s", u, first)
+	}
+	w.one(w.move("a", "b", 0)) // and back
+	w.one(w.move("b", "a", 0))
+	if u := before("a"); w.uid("a") != second || u != first {
+		t.Fatalf("a key whose object came back named %s before, not %s", u, first)
+	}
+	if u := before("b"); !u.IsZero() {
+		t.Fatalf("a key that gave its object away named %s before", u)
+	}
+	w.one(w.compaction(w.state.Head().Revision))
+	w.step(w.put("c", "5"))
+	if u := before("a"); !u.IsZero() {
+		t.Fatalf("after a compaction, the key named %s before", u)
+	}
+}
+
 // TestNamingsAreBounded: aliases of an object, what a put writes under all of
 // them, how long and how often a moved alias leads on.
 func TestNamingsAreBounded(t *testing.T) {

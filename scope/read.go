@@ -151,21 +151,47 @@ func (v *view) first(key []byte) (first newestVersion, ok bool, err error) {
 // before is the newest version of a key up to a revision, and whether it has
 // one that is not a deletion.
 func (v *view) before(key []byte, rev int64) (kv KeyValue, ok bool, err error) {
+	kv, ok, err = v.upTo(key, rev)
+	return kv, ok && kv.Version != 0, err
+}
+
+// upTo is the newest change of a key up to a revision, which is a deletion if its Version is 0.
+func (v *view) upTo(key []byte, rev int64) (kv KeyValue, ok bool, err error) {
 	room := make([]byte, 0, 2*(len(v.space)+1+len(key)+2)+revBytes) // for both ends
 	from := last(rev).appendInverted(v.space.appendKey(room, key, escapeEnd))
 	to := v.space.appendKey(from[len(from):], key, escapeEnd+1)
 	var bad error
 	err = v.r.Scan(from, to, false, func(k, record []byte) bool {
-		if ok = !isTombstone(record); ok {
-			kv, bad = v.decode(k, record)
-			kv.Key = key
-		}
+		kv, bad = v.decode(k, record)
+		kv.Key, ok = key, true
 		return false
 	})
 	if err == nil {
 		err = bad
 	}
 	return kv, ok && err == nil, err
+}
+
+// mostLives bounds how often NamedBefore looks past a time in which a key named an object.
+const mostLives = 100
+
+// NamedBefore is the object that a key named before the one of a change of that key. It reports false if there was
+// none, if a compaction dropped it, or if the key named only that one object at the last 100 times.
+func (s *State) NamedBefore(change *KeyValue) (u aweigh.UID, ok bool, err error) {
+	at := *change
+	for range mostLives {
+		before := at.ModRevision - 1
+		if at.Version != 0 {
+			before = at.CreateRevision - 1
+		}
+		if at, ok, err = s.upTo(change.Key, before); err != nil || !ok {
+			return u, false, err
+		}
+		if at.UID != change.UID {
+			return at.UID, true, nil
+		}
+	}
+	return u, false, nil
 }
 
 // NewestChange is the newest version of a key, which is a deletion if its

@@ -53,14 +53,19 @@ func (p Printer) History(r *aweighv1.HistoryResponse) error {
 			Header  header      `json:"header"`
 			Entries []entryJSON `json:"entries"`
 			More    bool        `json:"more"`
-		}{headerJSON(r.Header), entriesJSON(r.Entries), r.More}
+			Before  string      `json:"before_uid,omitempty"`
+		}{headerJSON(r.Header), entriesJSON(r.Entries), r.More, r.BeforeUid}
 		return p.JSON(out)
 	}
 	keys := make(map[string]bool) // an object with one name needs no column for it
 	for _, e := range r.Entries {
 		keys[string(e.Key)] = true
 	}
-	return p.entries(r.Entries, r.More, len(keys) > 1)
+	if err := p.entries(r.Entries, r.More, len(keys) > 1); err != nil || r.BeforeUid == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Out, "before, the key named another object; see \"aweigh uid %s\"\n", r.BeforeUid)
+	return err
 }
 
 func entriesJSON(entries []*aweighv1.Entry) []entryJSON {

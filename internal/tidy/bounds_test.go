@@ -155,6 +155,7 @@ var boundsApart = reasons(map[string]string{
 	"it must exceed what the chain takes, whatever that is":           "node/machine.maxAttends node/machine.maxApplications",
 	"no bound": "node/machine.nonMembersShare node/machine.patientShare node/machine.patientOfOne node/referral.Farthest",
 	"of what the edge tells its own clients again": "node/machine.tellFor node/machine.toldBytes",
+	"of what a list for a person says besides":     "scope.mostLives",
 })
 
 // reasons turns lists of names by their reason around.

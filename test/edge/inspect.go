@@ -51,7 +51,7 @@ func (w *world) questions(c *client) []func(context.Context, *node.Node) {
 		},
 		func(ctx context.Context, n *node.Node) { _, _, _ = n.Root().HandoversAfter(0, 10, 1<<20) },
 		func(ctx context.Context, n *node.Node) { _, _, _ = n.Prove(ctx, k()) },
-		func(ctx context.Context, n *node.Node) { _, _, _, _ = n.Lineage(ctx, k(), 5) },
+		func(ctx context.Context, n *node.Node) { _, _, _ = n.Lineage(ctx, k(), 5) },
 		func(ctx context.Context, n *node.Node) { _, _ = n.Object(ctx, "a", 5, c.r.IntN(2) == 0) },
 		func(ctx context.Context, n *node.Node) { _, _, _ = n.Resolve(ctx, k(), 0, c.r.IntN(2) == 0) },
 		func(ctx context.Context, n *node.Node) {

@@ -2315,6 +2315,7 @@ type HistoryResponse struct {
 	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
 	Entries       []*Entry               `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"`
 	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	BeforeUid     string                 `protobuf:"bytes,4,opt,name=before_uid,json=beforeUid,proto3" json:"before_uid,omitempty"` // of the object that the key named before, if it was another
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2368,6 +2369,13 @@ func (x *HistoryResponse) GetMore() bool {
 		return x.More
 	}
 	return false
+}
+
+func (x *HistoryResponse) GetBeforeUid() string {
+	if x != nil {
+		return x.BeforeUid
+	}
+	return ""
 }
 
 type TailRequest struct {
@@ -9268,11 +9276,13 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\aversion\x18\x0e \x01(\x03R\aversion\x12\x16\n" +
 	"\x06caller\x18\x0f \x01(\tR\x06caller\x12\x1c\n" +
 	"\tprincipal\x18\x10 \x01(\fR\tprincipal\x12%\n" +
-	"\x0eprincipal_name\x18\x11 \x01(\tR\rprincipalName\"|\n" +
+	"\x0eprincipal_name\x18\x11 \x01(\tR\rprincipalName\"\x9b\x01\n" +
 	"\x0fHistoryResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12*\n" +
 	"\aentries\x18\x02 \x03(\v2\x10.aweigh.v1.EntryR\aentries\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\x85\x01\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x1d\n" +
+	"\n" +
+	"before_uid\x18\x04 \x01(\tR\tbeforeUid\"\x85\x01\n" +
 	"\vTailRequest\x12%\n" +
 	"\x0esince_revision\x18\x01 \x01(\x03R\rsinceRevision\x12\x1f\n" +
 	"\vsince_index\x18\x02 \x01(\x03R\n" +
