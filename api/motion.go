@@ -353,10 +353,17 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 		out.Changes = append(out.Changes, &aweighv1.MotionChange{
 			Delete: c.Op.Kind == scope.OpDelete, Key: c.Op.Key, RangeEnd: c.Op.End, Value: c.Op.Value, Now: kvsOf(c.Now), Was: kvsOf(c.Was), Lost: c.Lost,
 			Lease: c.Op.Lease, Ttl: c.Found.TTL, Keeper: bytesOrNone(c.Found.Keeper), KeeperName: names[c.Found.Keeper],
-			KeepsValue: c.Op.IgnoreValue, KeepsLease: c.Op.IgnoreLease,
+			KeepsValue: c.Op.IgnoreValue, KeepsLease: c.Op.IgnoreLease, Copies: copiesOf(c.Copies),
 		})
 	}
 	return out
+}
+
+func copiesOf(p *scope.Parent) *aweighv1.Place {
+	if p == nil {
+		return nil
+	}
+	return &aweighv1.Place{Key: p.Key, Revision: p.Revision, Sub: p.Sub}
 }
 
 // decisionOf is the decision that a motion is about, nil if it is about none.

@@ -54,7 +54,8 @@ type MotionChange struct {
 	Was  []scope.KeyValue // the values when the motion opened, likewise
 	Lost bool             // Was is no longer known: it was compacted
 
-	Found scope.Found // by the operation, when the motion opened
+	Found  scope.Found   // by the operation, when the motion opened
+	Copies *scope.Parent // the version whose value a change of names puts, nil for other puts
 }
 
 // maxShown bounds the keys of a range that are shown.
@@ -193,6 +194,9 @@ func (m *Motion) changes(v *View) (all []MotionChange, err error) {
 			return nil, err
 		}
 		c := MotionChange{Op: op, Now: r.Kvs}
+		if op.Kind == scope.OpPut && !op.IgnoreValue {
+			c.Copies = m.Opening.Copies()
+		}
 		if n := len(all); n < len(m.Opening.Basis) {
 			c.Found = m.Opening.Basis[n]
 		}

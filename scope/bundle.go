@@ -257,7 +257,7 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error { return m.openAfte
 // openAfter is open within a bundle. All its mutations have the grants of the first, so these are read once.
 func (m *CheckedMutation) openAfter(first *CheckedMutation, raw []byte, lim Limits) error {
 	err := m.read(raw, lim)
-	if err == nil && m.Patient && m.Txn == nil {
+	if err == nil && m.Patient && m.Txn == nil && m.Naming == nil {
 		err = errors.New("patient, and no change of keys, so it opens no motion on them")
 	}
 	if err == nil {

@@ -24,7 +24,7 @@ func (s *State) Draft(c *CheckedBundle, nth int, at aweigh.Instant) (*Motion, er
 		return nil, err
 	}
 	m := &c.mutations[nth]
-	if m.Txn == nil && m.Decision == nil {
+	if m.Txn == nil && m.Naming == nil && m.Decision == nil {
 		return nil, fmt.Errorf("%w: it is of class %s", ErrNoDraft, m.Class)
 	}
 	h := Header{

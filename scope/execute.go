@@ -201,8 +201,7 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		case Lease:
 			failure, err = x.leasing(m, out)
 		case Name:
-			out.Responses, failure, err = x.name(m)
-			x.next.head.Revision = x.revision()
+			failure, pending, err = x.name(m, out)
 		case Withdraw:
 			failure, err = x.withdraw(m)
 		case Permit:
@@ -235,19 +234,9 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 	if failure != nil || err != nil {
 		return failure, false, err
 	}
-	all, err := x.spread(m, &p)
-	if err != nil {
-		return nil, false, err
-	}
-	if failure = x.crowded(all); failure != nil {
-		return failure, false, nil
-	}
-	if failure, err = x.permitted(m, all); failure != nil || err != nil {
+	needed, failure, err := x.asked(m, &p)
+	if failure != nil || err != nil {
 		return failure, false, err
-	}
-	needed, failure := x.policy.approval(all, m.asksBy())
-	if failure != nil {
-		return failure, false, nil
 	}
 	if needed != nil {
 		failure, err = x.propose(m, needed, &p)
@@ -265,6 +254,26 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 	out.Succeeded = p.succeeded
 	x.next.head.Revision = x.revision()
 	return nil, false, nil
+}
+
+// asked returns the approval that what a mutation changes needs, nil for none; failure is the reason why the mutation
+// is not permitted.
+func (x *execution) asked(m *CheckedMutation, p *plan) (needed *Approval, failure, err error) {
+	all, err := x.spread(m, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.Naming == nil {
+		failure = x.crowded(all)
+	}
+	if failure == nil {
+		failure, err = x.permitted(m, all)
+	}
+	if failure != nil || err != nil {
+		return nil, failure, err
+	}
+	needed, failure = x.policy.approval(all, m.asksBy())
+	return needed, failure, nil
 }
 
 // begin is where a mutation's changes begin.

@@ -370,6 +370,9 @@ func (m *Motion) Subject() string {
 	if a := new(Action); of.Class == Act && canon.Decode(of.Content, a) == nil {
 		return fmt.Sprintf("%s %q", a.Verb, a.Key)
 	}
+	if n := new(Naming); of.Class == Name && canon.Decode(of.Content, n) == nil {
+		return n.About()
+	}
 	if of.Class != Write || t.decode(of.Content) != nil {
 		return of.Class.String()
 	}

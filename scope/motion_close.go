@@ -24,7 +24,7 @@ const (
 
 // enact carries a motion out; failure is the reason why that is no longer possible.
 func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failure, err error) {
-	p, failure, err := x.stands(mo, m)
+	apply, failure, err := x.stands(mo, m)
 	if err != nil || failure != nil {
 		return false, failure, err
 	}
@@ -32,67 +32,67 @@ func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failu
 		x.decide(decided{Decision: *m.Decision, Motion: m.ID, By: m.Author, Opened: mo.Opened})
 		return true, nil, nil
 	}
-	if _, err := x.run(p); err != nil {
+	if err := apply(); err != nil {
 		return false, nil, err
 	}
 	x.next.head.Revision = x.revision()
-	return p.succeeded, nil, nil
+	return mo.Success, nil, nil
 }
 
-// stands reports why a motion cannot be carried out any more, and changes
-// nothing; p is the plan of its transaction.
-func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err error) {
+// stands reports why a motion cannot be carried out any more, and changes nothing; apply makes the changes of one that
+// is not about a decision.
+func (x *execution) stands(mo *Motion, m *CheckedMutation) (apply func() error, failure, err error) {
 	if mo.Epoch < x.next.head.Governed {
-		return p, errors.New("scope: others govern the scope since it opened; propose it again"), nil
+		return nil, errors.New("scope: others govern the scope since it opened; propose it again"), nil
 	}
 	if m.Class == Govern {
 		if err := x.loadAgenda(); err != nil {
-			return p, nil, err
+			return nil, nil, err
 		}
 		failure, err := x.admissible(m.Decision)
 		if err != nil {
-			return p, nil, err
+			return nil, nil, err
 		}
 		if failure == nil && m.Decision.Kind == SetPolicy && mo.Policy != x.block.Header.Policy {
 			failure = errors.New("the policy was changed after it opened, and this one would undo that; propose it again")
 		}
 		if failure == nil {
-			failure = asked(mo, x.policy.decides(m.Decision))
+			failure = sameApproval(mo, x.policy.decides(m.Decision))
 		}
-		return p, failure, nil
+		return nil, failure, nil
 	}
 	if failure, err = x.authorized(m); failure != nil || err != nil {
-		return p, failure, err
+		return nil, failure, err
 	}
-	if failure = x.next.own.ownsAll(m.Txn); failure == nil { // they may have gone to another scope since
+	var p plan
+	if m.Naming != nil {
+		p, failure, err = x.renames(m)
+	} else if failure = x.next.own.ownsAll(m.Txn); failure == nil { // they may have gone to another scope since
 		p, failure, err = x.plan(m.Txn)
 	}
 	if err == nil && failure == nil {
 		failure, err = x.unchanged(mo, &p)
 	}
 	if err != nil || failure != nil {
-		return p, failure, err
+		return nil, failure, err
 	}
-	all, err := x.spread(m, &p)
-	if err != nil {
-		return p, nil, err
+	needed, failure, err := x.asked(m, &p)
+	if failure == nil && err == nil && needed != nil {
+		failure = sameApproval(mo, needed)
 	}
-	if failure = x.crowded(all); failure != nil {
-		return p, failure, nil
+	if failure != nil || err != nil {
+		return nil, failure, err
 	}
-	if failure, err = x.permitted(m, all); failure != nil || err != nil {
-		return p, failure, err
+	if m.Naming == nil {
+		return func() error { _, err := x.run(p); return err }, nil, nil
 	}
-	needed, failure := x.policy.approval(all, m.asksBy())
-	if failure == nil && needed != nil {
-		failure = asked(mo, needed)
-	}
-	return p, failure, nil
+	named, failure, err := x.naming(m.Naming)
+	return func() error { _, err := named(); return err }, failure, err
 }
 
-// asked reports whether the policy now requires another approval than when a
+// sameApproval reports whether the policy now requires another approval than when a
 // motion opened: otherwise a change of policy would not affect open motions.
-func asked(mo *Motion, now *Approval) (failure error) {
+func sameApproval(mo *Motion, now *Approval) (failure error) {
 	if !bytes.Equal(canon.Encode(*now), canon.Encode(mo.Approval)) {
 		return errors.New("scope: the policy asks for another approval by now; propose it again")
 	}

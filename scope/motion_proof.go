@@ -56,8 +56,10 @@ type MotionReport struct {
 
 // Effect is one put or deletion of a motion.
 type Effect struct {
-	Op   *Op
-	Keys int64 // how many it found when the motion opened; if this is not so any more, the motion will be void
+	Op *Op
+	// Copies is the version whose value a put of a change of names has, nil: the put has its own.
+	Copies *Parent
+	Keys   int64 // how many it found when the motion opened; if this is not so any more, the motion will be void
 	// Found is all that it found, with the lease that a put names.
 	Found Found
 	// Held is their content, by key, or less where it was not available.
@@ -117,10 +119,14 @@ func NewMotionProof(a Ancestry, s *State, mo *Motion, origin *Block, final Final
 	return p, nil
 }
 
-// content is what the motion's mutation asks for: a transaction or a decision.
+// content is what the motion's mutation asks for: a transaction, which a change of names stands for as well, or a
+// decision.
 func (m *Motion) content() (c CheckedMutation, err error) {
 	if err := c.open(m.Mutation, MostLimits()); err != nil {
 		return c, err
+	}
+	if c.Naming != nil {
+		c.Txn = c.Naming.txn()
 	}
 	if c.Txn == nil && c.Decision == nil {
 		return c, fmt.Errorf("a mutation of class %s opens no motion", c.Class)
@@ -128,10 +134,28 @@ func (m *Motion) content() (c CheckedMutation, err error) {
 	return c, nil
 }
 
-// Txn is the transaction that the motion is about, nil for one about a decision.
+// Txn is the transaction that the motion is about, or the one that its change of names stands for; nil for one about a
+// decision.
 func (m *Motion) Txn() (*Txn, error) {
 	c, err := m.content()
 	return c.Txn, err
+}
+
+// Copies is the version whose value a change of names puts, nil if the motion is about something else, or puts nothing.
+func (m *Motion) Copies() *Parent {
+	c, err := m.content()
+	n := c.Naming
+	if err != nil || n == nil || n.Kind == Unbind {
+		return nil
+	}
+	if n.Kind == Fork || n.Kind == Rollback {
+		return &Parent{Object: n.Object, Key: n.From, Revision: n.Revision, Sub: n.Sub}
+	}
+	p := &Parent{Object: n.Object, Key: n.Key}
+	if len(m.Basis) > 0 {
+		p.Revision = m.Basis[0].Newest
+	}
+	return p
 }
 
 // Effects returns the puts and deletions of the branch that was chosen, with what they found. It returns false if there
@@ -141,6 +165,7 @@ func (m *Motion) Effects(t *Txn) (all []Effect, ok bool) {
 	if !m.Success {
 		ops = t.Failure
 	}
+	copies := m.Copies()
 	for i := range ops {
 		switch op := &ops[i]; op.Kind {
 		case OpTxn:
@@ -149,7 +174,11 @@ func (m *Motion) Effects(t *Txn) (all []Effect, ok bool) {
 			if len(all) == len(m.Basis) {
 				return nil, false
 			}
-			all = append(all, Effect{Op: op, Keys: m.Basis[len(all)].Keys, Found: m.Basis[len(all)]})
+			e := Effect{Op: op, Keys: m.Basis[len(all)].Keys, Found: m.Basis[len(all)]}
+			if op.Kind == OpPut && !op.IgnoreValue {
+				e.Copies = copies
+			}
+			all = append(all, e)
 		}
 	}
 	return all, len(all) == len(m.Basis)

@@ -61,6 +61,23 @@ type Naming struct {
 	Sub      uint32         // its place within the revision
 }
 
+// About describes a naming in a few words.
+func (n *Naming) About() string {
+	switch n.Kind {
+	case Bind:
+		return fmt.Sprintf("bind %q to what %q names", n.To, n.Key)
+	case Move:
+		return fmt.Sprintf("move %q to %q", n.Key, n.To)
+	case Unbind:
+		return fmt.Sprintf("unbind %q", n.Key)
+	case Fork:
+		return fmt.Sprintf("fork %q of revision %d as %q", n.From, n.Revision, n.To)
+	case Rollback:
+		return fmt.Sprintf("roll %q back to revision %d of %q", n.Key, n.Revision, n.From)
+	}
+	return n.Kind.String()
+}
+
 const (
 	// MaxAliases bounds the aliases of one object: a put under one is written
 	// under all.

@@ -1,13 +1,6 @@
 package scope
 
-import (
-	"bytes"
-	"errors"
-)
-
-// ErrApproval is what a change of names fails with where the policy asks for
-// approval.
-var ErrApproval = errors.New("scope: the policy asks for approval of changes below that key, and changes of names cannot wait for it yet; put or delete keys instead, which can")
+import "bytes"
 
 // spread returns a plan with the puts that its puts stand for: one for every alias of the object. A caller that may
 // change an object under one name may not thereby change it under a name that requires more. A put that keeps a lease
@@ -62,39 +55,38 @@ func (x *execution) otherAliases(key []byte) ([]held, error) {
 	return list.Held, nil
 }
 
-// mayName reports why a naming is not permitted, or needs approval first:
-// it changes keys just as puts and deletions do.
-func (x *execution) mayName(m *CheckedMutation) (failure, err error) {
-	n := m.Naming
-	if len(x.policy.Approvals) == 0 && !x.restricted(m) {
-		return nil, nil
-	}
-	if failure := x.rightsOf(m).lacksSource(n); failure != nil {
-		return failure, nil
-	}
-	var p plan
+// txn is the puts and deletions that a change of names stands for, as rights, approvals and voters see it. The values
+// of its puts are in the state: see Motion.Copies.
+func (n *Naming) txn() *Txn {
+	put, del := Op{Kind: OpPut, Key: n.To}, Op{Kind: OpDelete, Key: n.Key}
 	switch n.Kind {
 	case Bind:
-		p.ops = []Op{{Kind: OpPut, Key: n.Key}, {Kind: OpPut, Key: n.To}}
+		return &Txn{Success: []Op{{Kind: OpPut, Key: n.Key, IgnoreValue: true}, put}}
 	case Fork:
-		p.ops = []Op{{Kind: OpPut, Key: n.To}}
+		return &Txn{Success: []Op{put}}
 	case Move:
-		p.ops = []Op{{Kind: OpDelete, Key: n.Key}, {Kind: OpPut, Key: n.To}}
+		return &Txn{Success: []Op{del, put}}
 	case Unbind:
-		p.ops = []Op{{Kind: OpDelete, Key: n.Key}}
-	case Rollback:
-		p.ops = []Op{{Kind: OpPut, Key: n.Key, IgnoreLease: true}}
+		return &Txn{Success: []Op{del}}
 	}
-	all, err := x.spread(m, &p)
-	if err != nil {
-		return nil, err
+	return &Txn{Success: []Op{{Kind: OpPut, Key: n.Key, IgnoreLease: true}}}
+}
+
+// renames returns what a change of names stands for; failure is the reason why there is nothing to change.
+func (x *execution) renames(m *CheckedMutation) (p plan, failure, err error) {
+	n := m.Naming
+	for _, key := range [][]byte{n.Key, n.To, n.From} {
+		if failure := x.next.own.owns(key, nil); failure != nil && len(key) > 0 {
+			return p, failure, nil
+		}
 	}
-	if failure, err := x.permitted(m, all); failure != nil || err != nil {
-		return failure, err
+	if n.Kind != Fork {
+		if v, ok, err := x.newest(n.Key); err != nil || !ok || v.UID != n.Object && !n.Object.IsZero() {
+			return p, ErrUnnamed, err
+		}
 	}
-	needed, failure := x.policy.approval(all, "")
-	if needed != nil || failure != nil {
-		return ErrApproval, nil
+	if len(x.policy.Approvals) > 0 || x.restricted(m) {
+		failure = x.rightsOf(m).lacksSource(n)
 	}
-	return nil, nil
+	return plan{succeeded: true, ops: n.txn().Success}, failure, nil
 }

@@ -7,47 +7,59 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// name executes a naming; failure is the reason why it cannot be done. All checks
-// come before the first change. The response names the object.
-func (x *execution) name(m *CheckedMutation) (_ []Response, failure, err error) {
-	n := m.Naming
-	for _, key := range [][]byte{n.Key, n.To, n.From} {
-		if failure := x.next.own.owns(key, nil); failure != nil && len(key) > 0 {
-			return nil, failure, nil
-		}
+// name executes a naming, or opens a motion for it; failure is the reason why it cannot be done. The response names the
+// object.
+func (x *execution) name(m *CheckedMutation, out *Outcome) (failure error, pending bool, err error) {
+	p, failure, err := x.renames(m)
+	if failure != nil || err != nil {
+		return failure, false, err
 	}
-	var v KeyValue // under Key
-	if n.Kind != Fork {
-		var ok bool
-		if v, ok, err = x.newest(n.Key); err != nil {
-			return nil, nil, err
-		}
-		if !ok || v.UID != n.Object && !n.Object.IsZero() {
-			return nil, ErrUnnamed, nil
-		}
+	needed, failure, err := x.asked(m, &p)
+	if failure != nil || err != nil {
+		return failure, false, err
 	}
-	if failure, err := x.mayName(m); failure != nil || err != nil {
-		return nil, failure, err
+	apply, failure, err := x.naming(m.Naming)
+	switch {
+	case failure != nil || err != nil:
+		return failure, false, err
+	case needed != nil:
+		failure, err = x.propose(m, needed, &p)
+		return failure, true, err
+	case m.Patient:
+		return ErrPatient, false, nil
 	}
+	resp := Response{Kind: OpPut}
+	if resp.UID, err = apply(); err != nil {
+		return nil, false, err
+	}
+	x.next.head.Revision = x.revision()
+	resp.Revision = x.next.head.Revision
+	out.Responses = []Response{resp}
+	return nil, false, nil
+}
+
+// naming reports why a naming cannot be done, and changes nothing; apply does it, and returns its object.
+func (x *execution) naming(n *Naming) (apply func() (aweigh.UID, error), failure, err error) {
 	if n.Kind != Unbind && x.next.head.Full(x.policy) {
 		return nil, ErrNoSpace, nil
 	}
-	resp := Response{Kind: OpPut, UID: v.UID}
+	if n.Kind == Fork {
+		return x.fork(n)
+	}
+	v, _, err := x.newest(n.Key) // it is there
+	if err != nil {
+		return nil, nil, err
+	}
+	var do func() error
 	switch n.Kind {
 	case Bind, Move:
-		failure, err = x.bind(n, &v)
+		do, failure, err = x.bind(n, &v)
 	case Unbind:
-		err = x.unname(&v, "")
-	case Fork:
-		failure, err = x.fork(n, &resp)
+		do = func() error { return x.unname(&v, "") }
 	case Rollback:
-		failure, err = x.rollback(n)
+		do, failure, err = x.rollback(n)
 	}
-	if failure != nil || err != nil {
-		return nil, failure, err
-	}
-	resp.Revision = x.revision()
-	return []Response{resp}, nil, nil
+	return func() (aweigh.UID, error) { return v.UID, do() }, failure, err
 }
 
 // free reports why a key cannot come to name an object of some bytes.
@@ -62,28 +74,33 @@ func (x *execution) free(key []byte, size int) (failure, err error) {
 	return x.bill(key, int64(len(key)+size))
 }
 
-// bind executes a Bind or a Move.
-func (x *execution) bind(n *Naming, v *KeyValue) (failure, err error) {
+// bind is naming for a Bind or a Move.
+func (x *execution) bind(n *Naming, v *KeyValue) (apply func() error, failure, err error) {
 	failure, err = x.free(n.To, len(v.Value))
 	if failure == nil && n.Until != 0 {
 		failure = x.mayRedirect(n.Until)
 	}
 	if failure != nil || err != nil {
-		return failure, err
+		return nil, failure, err
 	}
 	list, last, err := x.chain(v)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	if n.Kind == Bind && list != nil && len(list.Held) >= x.bounds.Aliases {
+		return nil, ErrAliases, nil
+	}
+	return func() error { return x.bound(n, v, list, last) }, nil, nil
+}
+
+// bound carries out a Bind or a Move. The object has a list of aliases, nil if it has but one, and a last entry.
+func (x *execution) bound(n *Naming, v *KeyValue, list *aliases, last int64) error {
 	class := lineage.AliasMove
 	if n.Kind == Bind {
 		class = lineage.AliasBind
-		if list != nil && len(list.Held) >= x.bounds.Aliases {
-			return ErrAliases, nil
-		}
 	}
 	if err := x.deleteRedirect(n.To); err != nil {
-		return nil, err
+		return err
 	}
 	if list == nil {
 		list = &aliases{Last: last, Held: []held{{Key: n.Key}}}
@@ -91,15 +108,15 @@ func (x *execution) bind(n *Naming, v *KeyValue) (failure, err error) {
 	}
 	list.Held = append(list.Held, held{Key: n.To, Before: list.before(n.Key) + v.Version - 1})
 	if err := x.writeUnderAlias(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: v.UID}, class, aweigh.Hash{}); err != nil {
-		return nil, err
+		return err
 	}
 	if err := x.storeAliases(v.UID, list); err != nil || n.Kind == Bind {
-		return nil, err
+		return err
 	}
 	if err := x.unname(v, ""); err != nil || n.Until == 0 {
-		return nil, err
+		return err
 	}
-	return nil, x.redirectTo(n.Key, redirect{Object: v.UID, To: n.To, Until: n.Until})
+	return x.redirectTo(n.Key, redirect{Object: v.UID, To: n.To, Until: n.Until})
 }
 
 // version is the one of an object that a naming is about.
@@ -122,41 +139,43 @@ func (x *execution) version(n *Naming) (v KeyValue, failure, err error) {
 	return v, x.spend(given(len(v.Value))), nil
 }
 
-func (x *execution) fork(n *Naming, resp *Response) (failure, err error) {
+// fork is naming for a Fork.
+func (x *execution) fork(n *Naming) (apply func() (aweigh.UID, error), failure, err error) {
 	v, failure, err := x.version(n)
 	if failure == nil && err == nil {
 		failure, err = x.free(n.To, len(v.Value))
 	}
 	if failure != nil || err != nil {
-		return failure, err
+		return nil, failure, err
 	}
-	if err := x.deleteRedirect(n.To); err != nil {
-		return nil, err
-	}
-	u := aweigh.NewUID(x.mutation.ID, x.changes)
-	list := &aliases{
-		Parent: &Parent{Object: n.Object, Key: n.From, Revision: n.Revision, Sub: n.Sub},
-		Held:   []held{{Key: n.To}},
-	}
-	x.ops = append(x.ops, kv.Set(x.space.at(atObject, u[:]...), object{Key: n.To}.record()))
-	if err := x.writeUnderAlias(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: u}, lineage.Insert, v.Digest()); err != nil {
-		return nil, err
-	}
-	x.names.Objects++
-	resp.UID = u
-	return nil, x.storeAliases(u, list)
+	return func() (aweigh.UID, error) {
+		if err := x.deleteRedirect(n.To); err != nil {
+			return aweigh.UID{}, err
+		}
+		u := aweigh.NewUID(x.mutation.ID, x.changes)
+		list := &aliases{
+			Parent: &Parent{Object: n.Object, Key: n.From, Revision: n.Revision, Sub: n.Sub},
+			Held:   []held{{Key: n.To}},
+		}
+		x.ops = append(x.ops, kv.Set(x.space.at(atObject, u[:]...), object{Key: n.To}.record()))
+		if err := x.writeUnderAlias(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: u}, lineage.Insert, v.Digest()); err != nil {
+			return u, err
+		}
+		x.names.Objects++
+		return u, x.storeAliases(u, list)
+	}, nil, nil
 }
 
-func (x *execution) rollback(n *Naming) (failure, err error) {
+// rollback is naming for a Rollback.
+func (x *execution) rollback(n *Naming) (apply func() error, failure, err error) {
 	v, failure, err := x.version(n)
 	op := Op{Kind: OpPut, Key: n.Key, Value: v.Value, IgnoreLease: true}
 	if failure == nil && err == nil {
 		failure, err = x.checkPut(&op)
 	}
-	if failure != nil || err != nil {
-		return failure, err
-	}
-	err = x.put(&op, new(Response))
-	must.Hold(x.changes > 0 || err != nil, "a rollback of %s changed nothing", n.Object)
-	return nil, err
+	return func() error {
+		err := x.put(&op, new(Response))
+		must.Hold(x.changes > 0 || err != nil, "a rollback of %s changed nothing", n.Object)
+		return err
+	}, failure, err
 }

@@ -16,6 +16,8 @@ func (w *World) aliasName(i int) string {
 	under := "/"
 	if all := w.Scenario.Load.Under; len(all) > 0 { // of one prefix, so that they can be handed over
 		under = all[len(all)-1]
+	} else if i%2 == 1 && guarded(&w.Scenario) { // changes of its names wait for approval, at some time
+		under = guardedPrefix
 	}
 	return fmt.Sprintf("%sn%d", under, i)
 }
@@ -60,5 +62,22 @@ func (c *client) name() {
 	if n.Kind != 0 {
 		m.Class, m.Content = scope.Name, canon.Encode(n)
 	}
-	c.submit(c.at.part(key), d, m, 0, c.begin())
+	c.submit(c.at.part(key), approved(w, d, m.Class), m, 0, c.begin())
+}
+
+// approved has the honest anchors approve an operation that waits for approval.
+func approved(w *World, d *operation, class scope.Class) *operation {
+	learn := d.learn
+	d.learn = func(out scope.Outcome) {
+		if out.Code == scope.Pending && w.firing {
+			if class == scope.Name {
+				w.watch.reach("naming waits for approval")
+			}
+			w.approve(d.mutation)
+		}
+		if learn != nil {
+			learn(out)
+		}
+	}
+	return d
 }

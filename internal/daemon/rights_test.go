@@ -470,9 +470,9 @@ func TestTheLineageNamesTheCaller(t *testing.T) {
 	defer owner.Close()
 	must[*aweighv1.PutResponse](t)(owner.Put(p.ctx, &aweighv1.PutRequest{Key: []byte("/a/socket")}))
 	for key, want := range map[string]string{"/a/api": "user:both", "/a/etcd": "user:both", "/a/socket": "local:"} {
-		entries, _, _, err := p.d.Node.Lineage(p.ctx, []byte(key), 10)
-		if err != nil || len(entries) != 1 || entries[0].Class != lineage.Insert || !strings.HasPrefix(entries[0].Caller, want) {
-			t.Errorf("%s: %v, %v", key, entries, err)
+		l, _, err := p.d.Node.Lineage(p.ctx, []byte(key), 10)
+		if err != nil || len(l.Entries) != 1 || l.Entries[0].Class != lineage.Insert || !strings.HasPrefix(l.Entries[0].Caller, want) {
+			t.Errorf("%s: %v, %v", key, l, err)
 		}
 	}
 	var refused *connect.Error

@@ -250,7 +250,11 @@ func keyRange(key, end []byte) string {
 
 // intended writes the effects of the motion.
 func (p Printer) intended(r *scope.MotionReport) {
-	if r.Draft {
+	switch {
+	case r.Draft && r.Mutation.Class == scope.Name:
+		fmt.Fprintf(p.Out, "\nif it is carried:\n  %s\n", Line(r.Motion.Subject()))
+		return
+	case r.Draft:
 		p.branches(&r.Txn)
 		return
 	}
@@ -329,8 +333,12 @@ func (p Printer) content(e *scope.Effect) {
 	if e.Op.Kind == scope.OpPut {
 		after = append([]byte{}, e.Op.Value...)
 	}
-	if e.Op.IgnoreValue {
+	switch {
+	case e.Op.IgnoreValue:
 		fmt.Fprintln(p.Out, "    keeps its value")
+		return
+	case e.Copies != nil:
+		fmt.Fprintf(p.Out, "    + (%s)\n", copied(e.Copies.Key, e.Copies.Revision))
 		return
 	}
 	if before != nil && after != nil && string(before) == string(after) {
@@ -339,6 +347,15 @@ func (p Printer) content(e *scope.Effect) {
 	for _, l := range difference(before, after) {
 		fmt.Fprintf(p.Out, "    %s\n", l)
 	}
+}
+
+// copied is the value that a change of names puts.
+func copied(key []byte, revision int64) string {
+	s := "the value of " + Line(Key(key))
+	if revision > 0 {
+		s += fmt.Sprintf(" in revision %d", revision)
+	}
+	return s
 }
 
 // operations writes a branch of a transaction with transactions within.

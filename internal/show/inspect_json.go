@@ -45,7 +45,8 @@ type effectJSON struct {
 	Class  string      `json:"class"` // insert, update, delete
 	Keys   int64       `json:"keys"`  // found when the motion opened
 	Held   []*keyValue `json:"held"`
-	Proven bool        `json:"proven"` // that the key held just this then
+	Proven bool        `json:"proven"`           // that the key held just this then
+	Copies *placed     `json:"copies,omitempty"` // the version whose value a change of names puts
 	*operationJSON
 }
 
@@ -138,6 +139,9 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 		effect := effectJSON{Class: x.Class().String(), Keys: x.Keys, Held: []*keyValue{}, Proven: x.Proven, operationJSON: operationOf(x.Op)}
 		if x.Op.Lease != 0 {
 			effect.leaseJSON = leaseJSONOf(x.Op.Lease, x.Found.TTL, x.Found.Keeper[:], "")
+		}
+		if c := x.Copies; c != nil {
+			effect.Copies, effect.Value, effect.ValueBase64 = placedAt(c.Key, c.Revision), nil, nil
 		}
 		for _, v := range x.Held {
 			effect.Held = append(effect.Held, kvJSON(&aweighv1.KeyValue{

@@ -40,10 +40,16 @@ type entryJSON struct {
 
 // placed is a version of an object.
 type placed struct {
-	UID       string  `json:"uid"`
+	UID       string  `json:"uid,omitempty"`
 	Key       *string `json:"key,omitempty"`
 	KeyBase64 []byte  `json:"key_base64,omitempty"`
 	Revision  int64   `json:"revision"`
+}
+
+func placedAt(key []byte, revision int64) *placed {
+	x := &placed{Revision: revision}
+	x.Key, x.KeyBase64 = bytesField(key)
+	return x
 }
 
 // History writes what happened to an object.

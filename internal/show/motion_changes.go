@@ -21,6 +21,7 @@ type motionChangeJSON struct {
 	leaseJSON
 	KeepsValue bool        `json:"keeps_value,omitempty"`
 	KeepsLease bool        `json:"keeps_lease,omitempty"`
+	Copies     *placed     `json:"copies,omitempty"` // the version whose value a change of names puts
 	Now        []*keyValue `json:"now"`
 }
 
@@ -55,7 +56,9 @@ func motionChangeJSONOf(c *aweighv1.MotionChange) motionChangeJSON {
 	x.leaseJSON = leaseJSONOf(c.Lease, c.Ttl, c.Keeper, c.KeeperName)
 	x.KeepsValue, x.KeepsLease = c.KeepsValue, c.KeepsLease
 	x.Key, x.Key64 = bytesField(c.Key)
-	if !c.Delete {
+	if c.Copies != nil {
+		x.Copies = placedAt(c.Copies.Key, c.Copies.Revision)
+	} else if !c.Delete {
 		x.Value, x.Value64 = bytesField(c.Value)
 	}
 	return x
@@ -87,6 +90,8 @@ func (p Printer) changes(m *aweighv1.Motion) error {
 			fmt.Fprintln(p.Out, "    + (nothing)")
 		case c.KeepsValue:
 			fmt.Fprintln(p.Out, "    + (the value that it has)")
+		case c.Copies != nil:
+			fmt.Fprintf(p.Out, "    + (%s)\n", copied(c.Copies.Key, c.Copies.Revision))
 		default:
 			fmt.Fprintf(p.Out, "    + %s\n", text(c.Value))
 		}

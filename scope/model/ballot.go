@@ -144,9 +144,9 @@ func (m *Model) carry(p *motion) (waits bool) {
 	m.block.purse = purse{reserve: left}
 	failure := m.spend(form(p.mut) + lookCost(len(p.Mutation)))
 	m.block.purse.allowed = form(p.mut)
-	var path []bool
+	var apply func()
 	if failure == nil {
-		path, failure = m.stands(p)
+		apply, failure = m.stands(p)
 	}
 	m.block.carries = m.block.purse.reserve
 	if m.block.purse.empty && left < m.block.policy.Limits.BlockCost {
@@ -154,8 +154,8 @@ func (m *Model) carry(p *motion) (waits bool) {
 	}
 	end := scope.Ending{Fate: scope.Void}
 	if failure == nil {
-		end.Fate, end.Succeeded = scope.Carried, path[0]
-		m.run(p.mut.Txn, &path)
+		end.Fate, end.Succeeded = scope.Carried, p.Success
+		apply()
 		m.commit()
 		end.Revision = m.view.Revision
 	} else {
@@ -167,10 +167,14 @@ func (m *Model) carry(p *motion) (waits bool) {
 }
 
 // stands reports why a motion cannot be applied as it was approved.
-func (m *Model) stands(p *motion) (path []bool, failure error) {
+func (m *Model) stands(p *motion) (apply func(), failure error) {
 	if failure = m.authorized(p.mut); failure != nil {
 		return nil, failure
 	}
+	if p.mut.Naming != nil {
+		return m.standsAsName(p)
+	}
+	var path []bool
 	if m.elsewhere(p.mut.Txn) {
 		return nil, scope.ErrElsewhere
 	}
@@ -189,10 +193,37 @@ func (m *Model) stands(p *motion) (path []bool, failure error) {
 		return nil, failure
 	}
 	asked, failure := m.asked(all, verbOf(p.mut))
-	if failure == nil && asked != nil && !bytes.Equal(canon.Encode(*asked), canon.Encode(p.Approval)) {
-		failure = errors.New("scope: the policy asks for another approval by now; propose it again")
+	if failure == nil {
+		failure = p.asks(asked)
 	}
-	return path, failure
+	return func() { m.run(p.mut.Txn, &path) }, failure
+}
+
+// standsAsName is stands for a change of names.
+func (m *Model) standsAsName(p *motion) (apply func(), failure error) {
+	if failure = m.nameable(p.mut); failure != nil {
+		return nil, failure
+	}
+	if failure = m.sameNames(p); failure != nil {
+		return nil, failure
+	}
+	asked, failure := m.mayName(p.mut)
+	if failure == nil {
+		failure = p.asks(asked)
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	named, failure := m.naming(p.mut.Naming)
+	return func() { named() }, failure
+}
+
+// asks reports whether the policy now asks for another approval than when a motion opened.
+func (p *motion) asks(now *scope.Approval) error {
+	if now != nil && !bytes.Equal(canon.Encode(*now), canon.Encode(p.Approval)) {
+		return errors.New("scope: the policy asks for another approval by now; propose it again")
+	}
+	return nil
 }
 
 // unchanged reports what is not as it was when a motion opened.

@@ -75,7 +75,7 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 		case scope.Lease:
 			out.TTLs, failure = m.leasing(mut)
 		case scope.Name:
-			out.Responses, failure = m.name(mut)
+			failure = m.name(mut, out)
 		case scope.Permit:
 			failure = m.permit(mut.Access)
 		case scope.Withdraw:

@@ -60,49 +60,110 @@ func (m *Model) follow(v scope.KeyValue) {
 	}
 }
 
-// name executes a naming. The response names the object.
-func (m *Model) name(mut *scope.CheckedMutation) ([]scope.Response, error) {
+// name executes a naming, or lets it wait for approval. The response names the object.
+func (m *Model) name(mut *scope.CheckedMutation, out *scope.Outcome) error {
+	failure := m.nameable(mut)
+	if failure != nil {
+		return failure
+	}
+	a, failure := m.mayName(mut)
+	if failure != nil {
+		return failure
+	}
+	apply, failure := m.naming(mut.Naming)
+	switch {
+	case failure != nil:
+		return failure
+	case a != nil:
+		out.Code = scope.Pending
+		return m.open(&motion{mut: mut, Motion: scope.Motion{Approval: *a, Success: true, Basis: m.finds(mut.Naming)}})
+	case mut.Patient:
+		return scope.ErrPatient
+	}
+	u := apply()
+	out.Responses = []scope.Response{{Kind: scope.OpPut, UID: u, Revision: m.revision()}}
+	return nil
+}
+
+// nameable reports why there is nothing that a naming could change, or copy.
+func (m *Model) nameable(mut *scope.CheckedMutation) error {
 	n := mut.Naming
 	for _, key := range [][]byte{n.Key, n.To, n.From} {
 		if len(key) > 0 && !m.owns(key, nil) {
-			return nil, scope.ErrElsewhere
+			return scope.ErrElsewhere
 		}
 	}
 	v, there := m.keys()[string(n.Key)]
 	if n.Kind != scope.Fork && (!there || v.UID != n.Object && !n.Object.IsZero()) {
-		return nil, scope.ErrUnnamed
+		return scope.ErrUnnamed
 	}
-	m.block.room, m.block.reach = make(map[int64]volume), nil
-	all := m.renames(n, v)
 	if n.Kind == scope.Fork && !m.mayCopy(mut, n.From) {
-		return nil, fmt.Errorf("%w, or to read it", m.denied(mut, ask{"alias", n.From, nil}))
+		return fmt.Errorf("%w, or to read it", m.denied(mut, ask{"alias", n.From, nil}))
 	}
+	return nil
+}
+
+// mayName reports why a naming is not permitted, and which approval it takes.
+func (m *Model) mayName(mut *scope.CheckedMutation) (*scope.Approval, error) {
+	n := mut.Naming
+	m.block.room, m.block.reach = make(map[int64]volume), nil
+	all := m.renames(n, m.keys()[string(n.Key)])
 	if failure := m.permitted(mut, all); failure != nil {
 		return nil, failure
 	}
-	if a, failure := m.asked(all, ""); a != nil || failure != nil {
-		return nil, scope.ErrApproval
-	}
+	return m.asked(all, "")
+}
+
+// naming reports why a naming cannot be done now, and how it is.
+func (m *Model) naming(n *scope.Naming) (apply func() aweigh.UID, failure error) {
 	if n.Kind != scope.Unbind && m.full() {
 		return nil, scope.ErrNoSpace
 	}
-	resp := scope.Response{Kind: scope.OpPut, UID: v.UID}
-	var failure error
+	v := m.keys()[string(n.Key)]
+	var do func()
 	switch n.Kind {
 	case scope.Bind, scope.Move:
-		failure = m.bind(n, v)
+		do, failure = m.bind(n, v)
 	case scope.Unbind:
-		m.remove(v, "")
+		do = func() { m.remove(v, "") }
 	case scope.Fork:
-		failure = m.fork(n, &resp)
+		return m.fork(n)
 	case scope.Rollback:
-		failure = m.rollback(n)
+		do, failure = m.rollback(n)
 	}
-	if failure != nil {
-		return nil, failure
+	return func() aweigh.UID { do(); return v.UID }, failure
+}
+
+// finds is what a naming found under the keys that it changes, or shows under another name.
+func (m *Model) finds(n *scope.Naming) (all []scope.Found) {
+	for _, key := range changedBy(n) {
+		var f scope.Found
+		if v, ok := m.keys()[string(key)]; ok {
+			f.Keys, f.Newest = 1, v.ModRevision
+		}
+		all = append(all, f)
 	}
-	resp.Revision = m.revision()
-	return []scope.Response{resp}, nil
+	return all
+}
+
+func changedBy(n *scope.Naming) (keys [][]byte) {
+	for _, key := range [][]byte{n.Key, n.To} {
+		if len(key) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// sameNames reports what is not as it was when a motion about a naming opened.
+func (m *Model) sameNames(p *motion) error {
+	now := m.finds(p.mut.Naming)
+	for i, key := range changedBy(p.mut.Naming) {
+		if now[i] != p.Basis[i] || m.newer(&scope.Op{Key: key}, p.Revision) {
+			return fmt.Errorf("scope: %q was changed after it opened; propose it again", key)
+		}
+	}
+	return nil
 }
 
 // mayCopy reports whether a mutation may fork or merge what a key holds.
@@ -137,20 +198,25 @@ func (m *Model) free(key string, value []byte) error {
 	return m.bill([]byte(key), value)
 }
 
-func (m *Model) bind(n *scope.Naming, v scope.KeyValue) error {
+func (m *Model) bind(n *scope.Naming, v scope.KeyValue) (apply func(), failure error) {
 	now, to, o := m.block.Header.Time, string(n.To), m.named(v)
 	if failure := m.free(to, v.Value); failure != nil {
-		return failure
+		return nil, failure
 	}
 	switch {
 	case n.Until != 0 && (n.Until <= now || n.Until.Sub(now) > scope.MaxRedirect):
-		return scope.ErrUntil
+		return nil, scope.ErrUntil
 	case n.Until != 0 && int64(len(m.view.redirects)) >= m.bounds.Redirects:
-		return scope.ErrRedirects
+		return nil, scope.ErrRedirects
 	case n.Kind == scope.Bind && len(o.held) >= m.bounds.Aliases:
-		return scope.ErrAliases
+		return nil, scope.ErrAliases
 	}
-	before := int64(0)
+	return func() { m.bound(n, v, o) }, nil
+}
+
+// bound binds or moves: the object has these names.
+func (m *Model) bound(n *scope.Naming, v scope.KeyValue, o object) {
+	to, before := string(n.To), int64(0)
 	for _, h := range o.held {
 		if h.key == string(n.Key) {
 			before = h.before
@@ -170,7 +236,6 @@ func (m *Model) bind(n *scope.Naming, v scope.KeyValue) error {
 	if n.Until != 0 {
 		m.view.redirects[string(n.Key)] = scope.Redirect{Key: n.Key, To: n.To, Object: v.UID, Until: n.Until}
 	}
-	return nil
 }
 
 // version is the one that a naming is about: one that can still be read.
@@ -200,34 +265,29 @@ func (m *Model) written(n *scope.Naming) (scope.KeyValue, bool) {
 	return scope.KeyValue{}, false
 }
 
-func (m *Model) fork(n *scope.Naming, resp *scope.Response) error {
+func (m *Model) fork(n *scope.Naming) (apply func() aweigh.UID, failure error) {
 	v, failure := m.version(n)
 	if failure == nil {
 		failure = m.free(string(n.To), v.Value)
 	}
-	if failure != nil {
-		return failure
-	}
-	delete(m.view.redirects, string(n.To))
-	resp.UID = m.uid()
-	m.view.objects[resp.UID] = object{
-		parent: &scope.Parent{Object: n.Object, Key: n.From, Revision: n.Revision, Sub: n.Sub}, held: []held{{key: string(n.To)}},
-	}
-	m.write(scope.KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: resp.UID}, lineage.Entry{Class: lineage.Insert, Prior: v.Digest()})
-	return nil
+	return func() aweigh.UID {
+		delete(m.view.redirects, string(n.To))
+		u := m.uid()
+		m.view.objects[u] = object{
+			parent: &scope.Parent{Object: n.Object, Key: n.From, Revision: n.Revision, Sub: n.Sub}, held: []held{{key: string(n.To)}},
+		}
+		m.write(scope.KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: u}, lineage.Entry{Class: lineage.Insert, Prior: v.Digest()})
+		return u
+	}, failure
 }
 
-func (m *Model) rollback(n *scope.Naming) error {
+func (m *Model) rollback(n *scope.Naming) (apply func(), failure error) {
 	v, failure := m.version(n)
 	op := scope.Op{Kind: scope.OpPut, Key: n.Key, Value: v.Value, IgnoreLease: true}
 	if failure == nil {
 		failure = m.checkPut(&op)
 	}
-	if failure != nil {
-		return failure
-	}
-	m.put(&op, new(scope.Response))
-	return nil
+	return func() { m.put(&op, new(scope.Response)) }, failure
 }
 
 // dropExpiredRedirects drops the redirects that are over, the oldest first, so many at most.

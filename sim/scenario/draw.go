@@ -281,13 +281,14 @@ func (d drawing) guard(s *Scenario) {
 	s.Stop += 3 * time.Second
 }
 
-// guardLeases gives one world in five leases on keys that are guarded later. Worlds with hours between their bursts do
-// without: their leases end long before.
+// guardLeases gives one world in five leases on keys that are guarded later, and changes of names below them. Worlds
+// with hours between their bursts do without: their leases end long before.
 func (d drawing) guardLeases(s *Scenario) {
 	if !d.one(5) || s.Network.Guard != "" || len(s.Govern) > 0 || s.Load.Bursts > 0 {
 		return
 	}
 	s.Load.Leases += 2
+	s.Load.Names = max(s.Load.Names, 20+d.IntN(40))
 	d.guard(s)
 }
 

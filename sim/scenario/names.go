@@ -188,6 +188,7 @@ var Goals = []Named{
 	{"motion withdrawn", "the author of a motion withdrew it"},
 	{"ballot taken", "an honest node took a ballot on a motion"},
 	{"early ballot", "a ballot was taken before its motion opened"},
+	{"naming waits for approval", "a change of names opened a motion"},
 	{"void approver", "a motion opened of which an approver is no voter, since it signed both ways before"},
 	{"late ballot", "a ballot was recorded after its motion had closed"},
 	{"two choices", "a voter's approval and rejection of one motion are both in final blocks"},

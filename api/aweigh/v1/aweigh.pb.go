@@ -6742,6 +6742,7 @@ type MotionChange struct {
 	KeeperName    string                 `protobuf:"bytes,11,opt,name=keeper_name,json=keeperName,proto3" json:"keeper_name,omitempty"`  // of the node or anchor, where known
 	KeepsValue    bool                   `protobuf:"varint,12,opt,name=keeps_value,json=keepsValue,proto3" json:"keeps_value,omitempty"` // a put changes the lease alone
 	KeepsLease    bool                   `protobuf:"varint,13,opt,name=keeps_lease,json=keepsLease,proto3" json:"keeps_lease,omitempty"` // a put keeps the lease that there is
+	Copies        *Place                 `protobuf:"bytes,14,opt,name=copies,proto3" json:"copies,omitempty"`                            // the version whose value a put of a change of names has; then value is empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6865,6 +6866,13 @@ func (x *MotionChange) GetKeepsLease() bool {
 		return x.KeepsLease
 	}
 	return false
+}
+
+func (x *MotionChange) GetCopies() *Place {
+	if x != nil {
+		return x.Copies
+	}
+	return nil
 }
 
 type MotionRequest struct {
@@ -9677,7 +9685,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05early\x18\x05 \x01(\bR\x05early\x12\x18\n" +
 	"\acomment\x18\x06 \x01(\tR\acomment\x12\x16\n" +
 	"\x06ballot\x18\a \x01(\fR\x06ballot\x12\x18\n" +
-	"\aoffline\x18\b \x01(\bR\aoffline\"\xf0\x02\n" +
+	"\aoffline\x18\b \x01(\bR\aoffline\"\x9a\x03\n" +
 	"\fMotionChange\x12\x16\n" +
 	"\x06delete\x18\x01 \x01(\bR\x06delete\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x1b\n" +
@@ -9695,7 +9703,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vkeeps_value\x18\f \x01(\bR\n" +
 	"keepsValue\x12\x1f\n" +
 	"\vkeeps_lease\x18\r \x01(\bR\n" +
-	"keepsLease\"C\n" +
+	"keepsLease\x12(\n" +
+	"\x06copies\x18\x0e \x01(\v2\x10.aweigh.v1.PlaceR\x06copies\"C\n" +
 	"\rMotionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\"\n" +
 	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"f\n" +
@@ -10133,113 +10142,114 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	80,  // 80: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
 	5,   // 81: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
 	5,   // 82: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	4,   // 83: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	78,  // 84: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 85: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 86: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	78,  // 87: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 88: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	90,  // 89: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	89,  // 90: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	6,   // 91: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 92: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 93: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	97,  // 94: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	6,   // 95: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 96: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	71,  // 97: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	99,  // 98: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 99: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	109, // 100: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	110, // 101: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 102: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	111, // 103: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	111, // 104: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	6,   // 105: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 106: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	7,   // 107: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 108: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 109: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	18,  // 110: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	20,  // 111: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	23,  // 112: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	25,  // 113: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	66,  // 114: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	69,  // 115: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	72,  // 116: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	74,  // 117: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	98,  // 118: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	101, // 119: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	103, // 120: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	28,  // 121: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	34,  // 122: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 123: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	36,  // 124: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	39,  // 125: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	46,  // 126: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	48,  // 127: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	50,  // 128: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	52,  // 129: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	58,  // 130: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	61,  // 131: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	63,  // 132: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	65,  // 133: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	76,  // 134: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	82,  // 135: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	82,  // 136: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	82,  // 137: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	85,  // 138: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	87,  // 139: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	91,  // 140: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	93,  // 141: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	95,  // 142: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	105, // 143: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	112, // 144: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	107, // 145: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	8,   // 146: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 147: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 148: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	19,  // 149: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	22,  // 150: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	24,  // 151: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	27,  // 152: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	68,  // 153: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	71,  // 154: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	73,  // 155: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	75,  // 156: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	100, // 157: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	102, // 158: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	104, // 159: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	30,  // 160: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	35,  // 161: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	32,  // 162: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	37,  // 163: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	42,  // 164: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	47,  // 165: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	49,  // 166: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	51,  // 167: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	55,  // 168: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	60,  // 169: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	62,  // 170: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	64,  // 171: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	64,  // 172: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	77,  // 173: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	83,  // 174: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	83,  // 175: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	84,  // 176: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	86,  // 177: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	88,  // 178: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	92,  // 179: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	94,  // 180: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	96,  // 181: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	106, // 182: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	113, // 183: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	108, // 184: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	146, // [146:185] is the sub-list for method output_type
-	107, // [107:146] is the sub-list for method input_type
-	107, // [107:107] is the sub-list for extension type_name
-	107, // [107:107] is the sub-list for extension extendee
-	0,   // [0:107] is the sub-list for field type_name
+	67,  // 83: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
+	4,   // 84: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	78,  // 85: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 86: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 87: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	78,  // 88: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 89: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	90,  // 90: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	89,  // 91: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	6,   // 92: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 93: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 94: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	97,  // 95: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	6,   // 96: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 97: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	71,  // 98: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	99,  // 99: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 100: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	109, // 101: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	110, // 102: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 103: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	111, // 104: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	111, // 105: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	6,   // 106: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 107: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	7,   // 108: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 109: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 110: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	18,  // 111: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	20,  // 112: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	23,  // 113: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	25,  // 114: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	66,  // 115: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	69,  // 116: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	72,  // 117: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	74,  // 118: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	98,  // 119: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	101, // 120: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	103, // 121: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	28,  // 122: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	34,  // 123: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 124: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	36,  // 125: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	39,  // 126: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	46,  // 127: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	48,  // 128: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	50,  // 129: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	52,  // 130: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	58,  // 131: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	61,  // 132: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	63,  // 133: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	65,  // 134: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	76,  // 135: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	82,  // 136: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	82,  // 137: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	82,  // 138: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	85,  // 139: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	87,  // 140: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	91,  // 141: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	93,  // 142: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	95,  // 143: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	105, // 144: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	112, // 145: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	107, // 146: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	8,   // 147: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 148: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 149: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	19,  // 150: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	22,  // 151: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	24,  // 152: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	27,  // 153: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	68,  // 154: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	71,  // 155: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	73,  // 156: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	75,  // 157: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	100, // 158: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	102, // 159: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	104, // 160: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	30,  // 161: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	35,  // 162: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	32,  // 163: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	37,  // 164: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	42,  // 165: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	47,  // 166: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	49,  // 167: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	51,  // 168: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	55,  // 169: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	60,  // 170: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	62,  // 171: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	64,  // 172: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	64,  // 173: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	77,  // 174: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	83,  // 175: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	83,  // 176: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	84,  // 177: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	86,  // 178: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	88,  // 179: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	92,  // 180: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	94,  // 181: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	96,  // 182: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	106, // 183: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	113, // 184: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	108, // 185: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	147, // [147:186] is the sub-list for method output_type
+	108, // [108:147] is the sub-list for method input_type
+	108, // [108:108] is the sub-list for extension type_name
+	108, // [108:108] is the sub-list for extension extendee
+	0,   // [0:108] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
