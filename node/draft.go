@@ -35,7 +35,7 @@ func (l *look) waits(m *machine.Machine) (all []queued) {
 	m.Waits(func(b *scope.CheckedBundle, kept bool) bool {
 		for i := range b.Mutations() {
 			x := &b.Mutations()[i]
-			if len(all) < l.most && (x.Txn != nil || x.Decision != nil) && bytes.HasPrefix(x.ID[:], l.named) {
+			if len(all) < l.most && (x.Txn != nil || x.Naming != nil || x.Decision != nil) && bytes.HasPrefix(x.ID[:], l.named) {
 				all = append(all, queued{b, i, kept})
 			}
 		}
@@ -45,7 +45,7 @@ func (l *look) waits(m *machine.Machine) (all []queued) {
 }
 
 // Drafts returns the motions that what waits at this node for a block would open, in order of arrival: of the first
-// maxDrafts changes of keys and decisions.
+// maxDrafts changes of keys and names, and decisions.
 func (n *Replica) Drafts(ctx context.Context) ([]Motion, error) { return n.drafts(ctx, nil) }
 
 // drafts is Drafts, of the mutations whose IDs begin with named.

@@ -64,5 +64,5 @@ func (a *Action) txn() *Txn {
 	return &Txn{Success: []Op{{Kind: OpPut, Key: a.Key, Value: a.Value}}}
 }
 
-// writes reports whether a mutation puts and deletes keys by a transaction.
-func (m *Mutation) writes() bool { return m.Class == Write || m.Class == Act }
+// writes reports whether a mutation puts and deletes keys, or changes which objects they name.
+func (m *Mutation) writes() bool { return m.Class == Write || m.Class == Act || m.Class == Name }

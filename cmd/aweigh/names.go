@@ -150,7 +150,7 @@ func fresh(text string) ([]byte, error) {
 // that an answer may take.
 func (a *app) naming(c *cobra.Command, kind aweighv1.NameRequest_Kind, fill func(ctx context.Context, s *session, req *aweighv1.NameRequest, args []string) error) *cobra.Command {
 	as := a.asFlags(c)
-	once := onceFlags(c)
+	once, wait := patientFlags(c), waitFlag(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		o, err := once()
 		if err != nil {
@@ -172,7 +172,7 @@ func (a *app) naming(c *cobra.Command, kind aweighv1.NameRequest_Kind, fill func
 			resp, err = s.Client.Name(ctx, req)
 		}
 		if err != nil {
-			return err
+			return a.pended(ctx, s, err, wait())
 		}
 		return s.Printer.Named(req, resp)
 	})
