@@ -13,19 +13,24 @@ import (
 // Forbids returns why the policy's authors and the grants of a mutation do not permit it in the epoch, whatever the
 // state is and whichever branches its transactions take; nil if they may.
 func (e *Epoch) Forbids(m *CheckedMutation) error {
+	return e.forbids(m, e.rightsFor(m))
+}
+
+// forbids is Forbids for a mutation whose author has some rights.
+func (e *Epoch) forbids(m *CheckedMutation, r Rights) error {
 	if !m.Class.needsAuthor() {
 		return e.forbidsOutsider(m)
 	}
-	return e.rightsFor(m).forbids(m)
+	if _, acts := e.seats[m.Author]; m.Class == Permit && !acts {
+		return denial{ErrAccessAuthor}
+	}
+	return r.forbids(m)
 }
 
 // forbidsOutsider is Forbids for what needs no entry of the policy, but an anchor.
 func (e *Epoch) forbidsOutsider(m *CheckedMutation) error {
 	anchor := aweigh.AnchorID(m.Author)
-	_, acts := e.seats[m.Author]
 	switch {
-	case m.Class == Permit && !acts:
-		return denial{ErrAccessAuthor}
 	case m.Class != Govern || m.Decision.Kind == Admit: // any key can ask to become an anchor
 		return nil
 	case m.Decision.Kind == Retire:
@@ -83,15 +88,7 @@ func (e *Epoch) ForbidsAll(b *CheckedBundle) error {
 func (e *Epoch) forbidden(b *CheckedBundle) (n int, first error) {
 	r := e.rightsFor(&b.mutations[0]) // the same for all
 	for i := range b.mutations {
-		m := &b.mutations[i]
-		var why error
-		switch {
-		case !m.Class.needsAuthor():
-			why = e.forbidsOutsider(m)
-		case !r.whole:
-			why = r.forbids(m)
-		}
-		if why != nil {
+		if why := e.forbids(&b.mutations[i], r); why != nil {
 			if n++; first == nil {
 				first = why
 			}
@@ -102,15 +99,13 @@ func (e *Epoch) forbidden(b *CheckedBundle) (n int, first error) {
 
 // forbids returns why the rights do not suffice for a mutation by its form, whichever branches its transactions take.
 func (r Rights) forbids(m *CheckedMutation) error {
-	switch n := m.Naming; {
+	switch n, verb := m.Naming, m.Class.verbOfAll(); {
 	case r.whole:
 		return nil
 	case r.None():
 		return ErrNoAuthor
-	case m.Class == Compact && r.Entry(VerbCompact, nil) == nil:
-		return r.unauthorized(VerbCompact, nil, nil)
-	case m.Class == Lease && r.Entry(VerbLease, nil) == nil:
-		return r.unauthorized(VerbLease, nil, nil)
+	case verb != "" && r.Entry(verb, nil) == nil:
+		return r.unauthorized(verb, nil, nil)
 	case m.Class == Act:
 		return r.lacks(m.Action.Verb, m.Action.Key, nil)
 	case m.Class == Write:
@@ -175,7 +170,7 @@ func (r Rights) lacksIn(m *CheckedMutation, branch []Op) (why error) {
 		case OpMerge:
 			why = r.lacksCopy(op.Key)
 		case OpPut, OpDelete:
-			why = r.lacks(m.verb(op.Kind), op.Key, op.End)
+			why = r.lacksOp(m, op)
 		}
 		if why != nil {
 			return why

@@ -64,10 +64,11 @@ const (
 	VerbAlias   = "alias"   // all changes of names
 	VerbLease   = "lease"   // to grant, keep alive and revoke
 	VerbCompact = "compact" // needs an entry without prefixes
+	VerbUsers   = "users"   // to change the network's users and roles, for anchors; likewise
 )
 
 // AuthorVerbs are the verbs that are no actions'.
-var AuthorVerbs = []string{VerbAlias, VerbCompact, VerbDelete, VerbLease, VerbPut, VerbRead}
+var AuthorVerbs = []string{VerbAlias, VerbCompact, VerbDelete, VerbLease, VerbPut, VerbRead, VerbUsers}
 
 // Bounds of a policy's authors.
 const (
@@ -88,8 +89,8 @@ func DefaultAuthors() []Author {
 // checkAuthors reports whether a policy can have its authors.
 func (p *Policy) checkAuthors() error {
 	switch {
-	case !slices.ContainsFunc(p.Authors, func(a Author) bool { return !a.reads() }):
-		return fmt.Errorf("%w: a policy without authors would lock all of them out; list at least one, as in: anchors who=anchors", ErrInvalid)
+	case !slices.ContainsFunc(p.Authors, p.letsChange):
+		return fmt.Errorf("%w: a policy none of whose authors can change a key would lock all of them out; list at least one, as in: anchors who=anchors", ErrInvalid)
 	case len(p.Authors) > maxAuthors:
 		return fmt.Errorf("%w: %d authors, at most %d are taken", ErrInvalid, len(p.Authors), maxAuthors)
 	}
@@ -109,6 +110,15 @@ func (p *Policy) checkAuthors() error {
 		}
 	}
 	return nil
+}
+
+// letsChange reports whether an entry permits some change of a key: to put, or an action of the policy that is no read
+// and no signal.
+func (p *Policy) letsChange(a Author) bool {
+	return a.has(VerbPut) || slices.ContainsFunc(a.Verbs, func(verb string) bool {
+		rule, ok := p.Actions.Find(verb)
+		return ok && (rule.Class == action.Write || rule.Class == action.Claim)
+	})
 }
 
 // Check returns why no policy can have the entry, whatever its limits.
@@ -165,16 +175,19 @@ func (a *Author) has(verb string) bool {
 }
 
 // Permits reports whether an entry permits a verb to the authors that it is about, as execution asks for it: to compact
-// all keys, to lease any, and everything else on the key.
+// all keys, to change all users, to lease any, and everything else on the key.
 func (a *Author) Permits(verb string, key []byte) bool {
 	switch verb {
-	case VerbCompact:
+	case VerbCompact, VerbUsers:
 		return a.has(verb) && len(a.Prefixes) == 0
 	case VerbLease:
 		return a.has(verb)
 	}
 	return a.permits(verb, key, nil)
 }
+
+// OfNoKey reports whether a verb is about no key.
+func OfNoKey(verb string) bool { return verb == VerbCompact || verb == VerbLease || verb == VerbUsers }
 
 // permits reports whether an entry permits a verb on a range of keys, in the sense of Op.
 func (a *Author) permits(verb string, key, end []byte) bool { return a.has(verb) && a.covers(key, end) }
@@ -215,7 +228,7 @@ func (r Rights) Within(grants []Grant) Rights {
 func (r Rights) outside(verb string, key, end []byte) bool {
 	for i := range r.within {
 		g := &r.within[i]
-		if verb == VerbCompact || verb == VerbLease {
+		if OfNoKey(verb) {
 			if !g.Permits(verb, nil) {
 				return true
 			}
@@ -293,9 +306,22 @@ func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {
 	return r
 }
 
-// needsAuthor reports whether the policy must list the author of a mutation. Decisions, withdrawals and changes of
-// users have rules of their own.
-func (c Class) needsAuthor() bool { return c != Govern && c != Withdraw && c != Permit }
+// needsAuthor reports whether the policy must list the author of a mutation. Decisions and withdrawals have rules of
+// their own.
+func (c Class) needsAuthor() bool { return c != Govern && c != Withdraw }
+
+// verbOfAll is the verb that entries must permit for a class of mutations that are about no key, "" for other classes.
+func (c Class) verbOfAll() string {
+	switch c {
+	case Compact:
+		return VerbCompact
+	case Lease:
+		return VerbLease
+	case Permit:
+		return VerbUsers
+	}
+	return ""
+}
 
 // ErrNoAuthor is the failure of mutations of authors that the policy does not list. It wraps ErrDenied.
 var ErrNoAuthor = fmt.Errorf("%w: the policy does not list this author", ErrDenied)
@@ -319,26 +345,29 @@ func (x *execution) authorized(m *CheckedMutation) (failure, err error) {
 	if failure, err := x.grantsHold(m); failure != nil || err != nil {
 		return failure, err
 	}
-	switch r := x.rightsOf(m); {
+	switch r, verb := x.rightsOf(m), m.Class.verbOfAll(); {
 	case r.whole:
 	case r.None():
 		return ErrNoAuthor, nil
-	case m.Class == Compact && r.Entry(VerbCompact, nil) == nil:
-		return r.unauthorized(VerbCompact, nil, nil), nil
-	case m.Class == Lease && r.Entry(VerbLease, nil) == nil:
-		return r.unauthorized(VerbLease, nil, nil), nil
+	case verb != "" && r.Entry(verb, nil) == nil:
+		return r.unauthorized(verb, nil, nil), nil
 	}
 	return nil, nil
 }
 
 // authorizes returns why the policy's authors do not permit one put or deletion of a mutation, or its action on a key.
 func (x *execution) authorizes(m *CheckedMutation, op *Op) (failure error) {
-	verb := m.verb(op.Kind)
-	r := x.rightsOf(m)
-	if r.permits(verb, op.Key, op.End) {
-		return nil
-	}
-	return r.unauthorized(verb, op.Key, op.End)
+	return x.rightsOf(m).lacksOp(m, op)
+}
+
+// lacksOp returns why the rights do not suffice for a put or a deletion of a mutation. A put that attaches its key to a
+// lease deletes the key when the lease ends.
+func (r Rights) lacksOp(m *CheckedMutation, op *Op) (failure error) {
+	m.asksFor(op, func(verb string, key, end []byte) bool {
+		failure = r.lacks(verb, key, end)
+		return failure == nil
+	})
+	return failure
 }
 
 // restricted reports whether some change of a mutation's author may not be permitted, by rules or by the list of

@@ -179,6 +179,54 @@ func TestP44AnchorsAndTheirNodesAreAuthors(t *testing.T) {
 	}
 }
 
+// TestP44UsersChangeByAnchorsThatMay: users and roles are changed by an anchor, or its node, that the policy lets.
+func TestP44UsersChangeByAnchorsThatMay(t *testing.T) {
+	for name, c := range map[string]struct {
+		authors []Author
+		by      int // anchor, or 4: another key
+		want    error
+	}{
+		"an anchor of the default":      {DefaultAuthors(), 0, nil},
+		"an anchor that may put alone":  {[]Author{{Name: "anchors", Who: Anchors, Verbs: []string{VerbPut}}}, 0, ErrDenied},
+		"an anchor that may below /a/":  {[]Author{{Name: "anchors", Who: Anchors, Prefixes: [][]byte{[]byte("/a/")}}}, 0, ErrDenied},
+		"one that may change users":     {[]Author{{Name: "anchors", Who: Anchors, Verbs: []string{VerbPut, VerbUsers}}}, 0, nil},
+		"one that is listed, no anchor": {[]Author{{Name: "all", Who: Anyone}}, 4, ErrAccessAuthor},
+		"a rate that is used up":        {[]Author{{Name: "anchors", Who: Anchors, Quota: Quota{Rate: 1}}}, 0, nil},
+	} { // order-free: each has its own scope
+		g, keys := testGenesis(t, 4)
+		g.Policy.Authors = c.authors
+		w := newWorldOf(t, g)
+		w.skip = true
+		w.author = append(keys, testKey(t, 61))[c.by]
+		m := w.mutation(Permit, Access{Revision: 2})
+		out := w.step(m).Outcomes[0]
+		if got := Failure(out.Reason); (out.Code == Applied) != (c.want == nil) || !errors.Is(got, c.want) && !strings.HasPrefix(out.Reason, reason(c.want)) {
+			t.Errorf("%s: %s %s, want %v", name, out.Code, out.Reason, c.want)
+		}
+		e, err := w.state.Epoch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Sign(w.author, g.Policy.Limits, w.mutation(Permit, Access{Revision: 3}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Admits(b); !errors.Is(err, c.want) {
+			t.Errorf("%s: admitted: %v, want %v", name, err, c.want)
+		}
+		if c.authors[0].Quota.Rate == 0 {
+			continue
+		}
+		var many []Mutation
+		for i := range 20 {
+			many = append(many, w.mutation(Permit, Access{Revision: int64(3 + i)}))
+		}
+		if all := w.step(many...).Outcomes; all[len(all)-1].Code != Failed || !errors.Is(Failure(all[len(all)-1].Reason), ErrRate) {
+			t.Errorf("%s: %s %s", name, all[len(all)-1].Code, all[len(all)-1].Reason)
+		}
+	}
+}
+
 // TestP44PoliciesRefuseAuthorsThatCannotBe: every bound of an entry.
 func TestP44PoliciesRefuseAuthorsThatCannotBe(t *testing.T) {
 	many := make([]Author, maxAuthors+1)

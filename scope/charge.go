@@ -57,7 +57,7 @@ func (m *CheckedMutation) payers(r Rights, what measure, room func(*Author) bool
 	}
 	m.asks(func(verb string, key, end []byte) bool {
 		of := func(a *Author) bool {
-			if verb == VerbCompact || verb == VerbLease {
+			if OfNoKey(verb) {
 				return a.Permits(verb, nil)
 			}
 			return a.permits(verb, key, end)
@@ -73,15 +73,13 @@ func (m *CheckedMutation) payers(r Rights, what measure, room func(*Author) bool
 // asks visits what entries must permit for a mutation, whichever branches its transactions take, until visit returns
 // false.
 func (m *CheckedMutation) asks(visit func(verb string, key, end []byte) bool) {
-	switch n := m.Naming; {
-	case m.Class == Compact:
-		visit(VerbCompact, nil, nil)
-	case m.Class == Lease:
-		visit(VerbLease, nil, nil)
+	switch n, verb := m.Naming, m.Class.verbOfAll(); {
+	case verb != "":
+		visit(verb, nil, nil)
 	case m.Class == Act:
 		visit(m.Action.Verb, m.Action.Key, nil)
 	case m.Class == Write:
-		m.Txn.writes(func(op *Op) bool { return visit(m.verb(op.Kind), op.Key, op.End) })
+		m.Txn.writes(func(op *Op) bool { return m.asksFor(op, visit) })
 	case m.Class == Name:
 		verb := m.verb(OpPut)
 		if len(n.Key) > 0 && !visit(verb, n.Key, nil) || len(n.To) == 0 {
@@ -89,6 +87,12 @@ func (m *CheckedMutation) asks(visit func(verb string, key, end []byte) bool) {
 		}
 		visit(verb, n.To, nil)
 	}
+}
+
+// asksFor visits what entries must permit for a put or a deletion of a mutation, or for its action on a key.
+func (m *CheckedMutation) asksFor(op *Op, visit func(verb string, key, end []byte) bool) bool {
+	attaches := op.Kind == OpPut && op.Lease != 0 && !op.IgnoreLease
+	return visit(m.verb(op.Kind), op.Key, op.End) && (!attaches || visit(VerbDelete, op.Key, nil))
 }
 
 // writes visits all puts and deletions of a transaction, of both branches, until visit returns false.

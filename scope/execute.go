@@ -185,8 +185,10 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	x.begin(m)
 	var pending bool
 	failure, err := x.authorized(m)
-	if failure == nil && err == nil {
-		failure = x.paced(m)
+	if err == nil && (failure == nil || x.purse.empty) { // what exceeds its cost as its grants are looked up counts as well
+		if exhausted := x.paced(m); failure == nil {
+			failure = exhausted
+		}
 	}
 	if failure == nil && err == nil {
 		switch m.Class {

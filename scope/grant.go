@@ -209,6 +209,9 @@ func (x *execution) grantsHold(m *CheckedMutation) (failure, err error) {
 		if failure := x.spend(lookCost(len(v.Key) + len(v.Value))); failure != nil {
 			return failure, nil
 		}
+		if there && v.Lease != 0 { // or a holder who may keep leases alive would keep its own rights
+			return fmt.Errorf("%w: the record of the grant %q has a lease; put it without one", ErrDenied, g.Name), nil
+		}
 		if !there || v.UID != g.Object {
 			return fmt.Errorf("%w: the grant %q is revoked", ErrDenied, g.Name), nil
 		}

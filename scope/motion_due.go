@@ -11,8 +11,12 @@ import (
 // bundles declare. A motion that does not fit stays open and waits for its turn, in the order in which the motions
 // had their approvals. The first one of a block has the whole purse; what exceeds that is void.
 
-// carryDue carries the motions that wait for their turn, until one does not fit.
+// carryDue carries the motions that wait for their turn, until one does not fit. The block that ends an epoch carries
+// none: what was decided holds from then on, and motions are judged by it.
 func (x *execution) carryDue() error {
+	if !x.block.Header.Next.IsZero() {
+		return nil
+	}
 	for x.next.head.Docket.Due > 0 && x.carries > 0 {
 		var id votes.MotionID
 		err := x.scanMotionIndex(atDue, func(_ aweigh.Instant, first votes.MotionID, _ []byte) bool {

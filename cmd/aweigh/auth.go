@@ -219,11 +219,11 @@ func (a *app) authCanI() *cobra.Command {
 			return fmt.Errorf("%w: the node returned no verdict", errAbsent)
 		}
 		m.Caller, m.Judged = judged.Caller, judged.Said[len(judged.Said)-1]
-		if m.Verb == scope.VerbCompact || m.Verb == scope.VerbLease { // no rule is asked
+		if scope.OfNoKey(m.Verb) { // no rule is asked
 			m.Judged = &aweighv1.Said{Allowed: true}
 		}
 		names := [][]byte{key}
-		if !slices.Contains([]string{scope.VerbCompact, scope.VerbDelete, scope.VerbLease}, m.Verb) {
+		if !scope.OfNoKey(m.Verb) && m.Verb != scope.VerbDelete {
 			if names, err = in.namesOf(ctx, key); err != nil {
 				return err
 			}
@@ -281,6 +281,9 @@ func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks, void []aweig
 	}
 	for _, name := range names {
 		a := p.Covers(name, deletes)
+		if a == nil && m.Verb == scope.VerbAlias { // to move a name away, or to unbind it
+			a = p.Covers(name, true)
+		}
 		if m.Judged.Class == action.Write.String() && m.Verb != scope.VerbPut && !deletes {
 			a = p.CoversVerb(name, m.Verb)
 		}
@@ -302,10 +305,7 @@ func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks, void []aweig
 			m.NoWay = fmt.Sprintf("it takes the approval of %s, which is void because it signed both ways on a motion: readmit it with \"aweigh anchor readmit\"", a.Name)
 		}
 	}
-	switch {
-	case m.Verb == scope.VerbAlias:
-		m.NoWay = "the policy asks for approval of it, and changes of names cannot wait for approval"
-	case m.Approval.StepUp && len(m.Seconds) == 0:
+	if m.Approval.StepUp && len(m.Seconds) == 0 {
 		m.NoWay = "the policy asks for the approval of a second person, and names none but the author, or approvers that are void"
 	}
 }

@@ -16,8 +16,8 @@ import (
 // authorHelp states how authors are written.
 const authorHelp = `NAME who=anchors (the anchors and their nodes), who=any, or who=KEY, like ed25519:…; prefix=/apps/ for each
 prefix of keys that may change, none for all keys; and verbs=put,delete for what may be done: put, delete,
-alias, lease, compact, the verbs of actions, and read; none for everything. Entries add up. A node that may
-not read gets nothing from the scope's nodes. who=listed list=/observers/ verbs=read are the nodes that keys
+alias, lease, compact, users, the verbs of actions, and read; none for everything. A put with a lease takes
+delete as well. Entries add up. A node that may not read gets nothing from the scope's nodes. who=listed list=/observers/ verbs=read are the nodes that keys
 below /observers/ list, as "aweigh invite" and "aweigh join" do. A quota is what all authors of an entry have
 together: rate=N changes a second, bytes=1MiB of keys and values that they wrote last, leases=N, and motions=N
 that are open; without the word there is no bound.`

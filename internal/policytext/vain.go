@@ -58,7 +58,7 @@ func Vain(chain []scope.Grant, by *Signer) (all []string) {
 			}
 		}
 	}
-	ofKeys := slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return verb == scope.VerbCompact || verb == scope.VerbLease })
+	ofKeys := slices.DeleteFunc(slices.Clone(verbs), scope.OfNoKey)
 	for _, prefix := range last.Prefixes {
 		below := slices.DeleteFunc(slices.Clone(keys), func(key []byte) bool { return !bytes.HasPrefix(key, prefix) })
 		for _, l := range links {

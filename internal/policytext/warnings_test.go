@@ -14,9 +14,9 @@ func TestOddVerbsOfAuthorsAreWarnedOf(t *testing.T) {
 	for text, want := range map[string]string{
 		"ci who=any verbs=alias,compact,delete,lease,pay,put,read": "",
 		"ci who=any":                  "",
-		"ci who=any verbs=putt":       "author ci: the verb putt permits nothing: it is not one of alias, compact, delete, lease, put, read, and no action of the policy is called so; did you mean put?",
+		"ci who=any verbs=putt":       "author ci: the verb putt permits nothing: it is not one of alias, compact, delete, lease, put, read, users, and no action of the policy is called so; did you mean put?",
 		"ci who=any verbs=pays":       "; did you mean pay?",
-		"ci who=any verbs=frobnicate": "the verb frobnicate permits nothing: it is not one of alias, compact, delete, lease, put, read, and no action of the policy is called so",
+		"ci who=any verbs=frobnicate": "the verb frobnicate permits nothing: it is not one of alias, compact, delete, lease, put, read, users, and no action of the policy is called so",
 		"ci who=any verbs=put,write":  `author ci: the verb write permits "aweigh do write" alone; "aweigh put" needs the verb put`,
 	} {
 		a, err := policytext.ParseAuthor(text)

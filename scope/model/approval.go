@@ -11,6 +11,7 @@ import (
 type change struct {
 	key, end []byte
 	lease    int64 // of a put
+	attaches bool  // and the put attaches the key to it
 	deletes  bool
 }
 
@@ -28,7 +29,9 @@ func (m *Model) flatBranch(t *scope.Txn, path *[]bool) (all []change) {
 			if op.IgnoreLease {
 				lease = m.keys()[string(op.Key)].Lease
 			}
-			all = append(all, m.puts(op.Key, lease)...)
+			puts := m.puts(op.Key, lease)
+			puts[0].attaches = op.Lease != 0 && !op.IgnoreLease
+			all = append(all, puts...)
 		case scope.OpDelete:
 			all = append(all, change{key: op.Key, end: op.End, deletes: true})
 		case scope.OpTxn:

@@ -34,7 +34,11 @@ func (m *Model) granted(mut *scope.CheckedMutation) error {
 		if failure := m.pay(look{key: g.Record, revision: math.MaxInt64, price: lookCost}); failure != nil {
 			return failure
 		}
-		if kv, there := m.keys()[string(g.Record)]; !there || kv.UID != g.Object {
+		kv, there := m.keys()[string(g.Record)]
+		if there && kv.Lease != 0 {
+			return fmt.Errorf("%w: the record of the grant %q has a lease; put it without one", scope.ErrDenied, g.Name)
+		}
+		if !there || kv.UID != g.Object {
 			return fmt.Errorf("%w: the grant %q is revoked", scope.ErrDenied, g.Name)
 		}
 	}
@@ -95,7 +99,7 @@ func (m *Model) granting(mut *scope.CheckedMutation, q ask) bool {
 		}
 		for _, k := range all {
 			named := slices.ContainsFunc(g.Prefixes, func(p []byte) bool { return strings.HasPrefix(string(p), string(k.key)) })
-			if q.verb != "lease" && q.verb != "compact" && !named && scope.Overlap(q.key, q.end, k.key, k.end) {
+			if q.verb != "lease" && q.verb != "compact" && q.verb != "users" && !named && scope.Overlap(q.key, q.end, k.key, k.end) {
 				return false
 			}
 		}
@@ -105,7 +109,7 @@ func (m *Model) granting(mut *scope.CheckedMutation, q ask) bool {
 
 // authorized reports why the policy's authors do not permit a mutation, whatever its keys.
 func (m *Model) authorized(mut *scope.CheckedMutation) error {
-	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw, scope.Permit}, mut.Class) {
+	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw}, mut.Class) {
 		return nil
 	}
 	if failure := m.granted(mut); failure != nil {
@@ -117,6 +121,9 @@ func (m *Model) authorized(mut *scope.CheckedMutation) error {
 	}
 	if mut.Class == scope.Compact && !m.mayDo(mut, "compact", nil, nil) {
 		return m.denied(mut, ask{verb: "compact"})
+	}
+	if mut.Class == scope.Permit && !m.mayDo(mut, "users", nil, nil) {
+		return m.denied(mut, ask{verb: "users"})
 	}
 	leases := func(a scope.Author) bool { return len(a.Verbs) == 0 || slices.Contains(a.Verbs, "lease") }
 	bounded := func(g scope.Grant) bool { return !leases(scope.Author{Verbs: g.Verbs}) }
@@ -138,10 +145,13 @@ func (m *Model) authorizes(mut *scope.CheckedMutation, c change) error {
 	if mut.Class == scope.Act {
 		verb = mut.Action.Verb
 	}
-	if m.mayDo(mut, verb, c.key, c.end) {
-		return nil
+	switch {
+	case !m.mayDo(mut, verb, c.key, c.end):
+		return m.denied(mut, ask{verb, c.key, c.end})
+	case c.attaches && !m.mayDo(mut, "delete", c.key, nil): // the end of the lease deletes it
+		return m.denied(mut, ask{"delete", c.key, nil})
 	}
-	return m.denied(mut, ask{verb, c.key, c.end})
+	return nil
 }
 
 // denied is the failure of what no entry for the author permits, or an entry does and a grant does not.

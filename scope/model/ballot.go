@@ -18,7 +18,7 @@ import (
 func (m *Model) vote() {
 	for {
 		all := slices.DeleteFunc(m.docket.open(), func(p *motion) bool { return p.due == 0 })
-		if len(all) == 0 || m.block.carries <= 0 || m.carry(all[0]) {
+		if len(all) == 0 || !m.block.Header.Next.IsZero() || m.block.carries <= 0 || m.carry(all[0]) {
 			break
 		}
 	}

@@ -61,8 +61,10 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 	m.block.purse = purse{allowed: form(mut), reserve: m.block.purse.reserve}
 	out.Code = scope.Applied
 	failure := m.authorized(mut)
-	if failure == nil {
-		failure = m.paced(mut)
+	if failure == nil || m.block.purse.empty {
+		if exhausted := m.paced(mut); failure == nil {
+			failure = exhausted
+		}
 	}
 	if failure == nil {
 		switch mut.Class {

@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func drawPolicy(pick func(int) int, asked []scope.Approval) scope.Policy {
 
 // drawAuthors are some that leave out a part of what is drawn.
 func drawAuthors(pick func(int) int) (all []scope.Author) {
-	verbs := []string{"age", "alias", "compact", "delete", "extend", "lease", "put"}
+	verbs := []string{"age", "alias", "compact", "delete", "extend", "lease", "put", "users"}
 	for i := range 1 + pick(3) {
 		a := scope.Author{Name: string(rune('a' + i)), Who: scope.Anyone}
 		for _, verb := range verbs {
@@ -118,6 +119,9 @@ func drawAuthors(pick func(int) int) (all []scope.Author) {
 			a.Quota = scope.Quota{Rate: int64(pick(3)), Bytes: int64(pick(40)), Leases: int64(pick(3)), Motions: int64(pick(3))}
 		}
 		all = append(all, a)
+	}
+	if !slices.ContainsFunc(all, func(a scope.Author) bool { return len(a.Verbs) == 0 || slices.Contains(a.Verbs, "put") }) {
+		all[0].Verbs = nil // or the policy would lock all of them out
 	}
 	return all
 }

@@ -75,6 +75,8 @@ func asks(mut *scope.CheckedMutation) (all []ask) {
 	switch mut.Class {
 	case scope.Compact:
 		return []ask{{verb: "compact"}}
+	case scope.Permit:
+		return []ask{{verb: "users"}}
 	case scope.Lease:
 		return []ask{{verb: "lease"}}
 	case scope.Act:
@@ -103,6 +105,9 @@ func asksOf(t *scope.Txn) (all []ask) {
 			all = append(all, asksOf(op.Txn)...)
 		case scope.OpPut:
 			all = append(all, ask{"put", op.Key, op.End})
+			if op.Lease != 0 && !op.IgnoreLease {
+				all = append(all, ask{"delete", op.Key, nil})
+			}
 		case scope.OpDelete:
 			all = append(all, ask{"delete", op.Key, op.End})
 		}
@@ -202,7 +207,7 @@ func (m *Model) formed(mut *scope.CheckedMutation) bool {
 
 // paced counts a mutation at the rates of the entries that it is charged to, or says why none has room.
 func (m *Model) paced(mut *scope.CheckedMutation) error {
-	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw, scope.Permit}, mut.Class) {
+	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw}, mut.Class) {
 		return nil
 	}
 	now := m.block.Header.Time

@@ -51,7 +51,7 @@ func (d drawing) authors(s *Scenario) {
 				line += " prefix=" + prefix
 			}
 		}
-		verbs := slices.DeleteFunc([]string{"age", "alias", "compact", "delete", "extend", "lease", "put", "take"}, func(string) bool { return d.one(5) })
+		verbs := slices.DeleteFunc([]string{"age", "alias", "compact", "delete", "extend", "lease", "put", "take", "users"}, func(string) bool { return d.one(5) })
 		if len(verbs) > 0 && !d.one(3) {
 			line += " verbs="
 			for i, verb := range verbs {
