@@ -476,7 +476,7 @@ func TestWhoRetiresAnswersForTheLastEpoch(t *testing.T) {
 // TestNobodyFillsTheAgendaForOthers: an anchor has a share of it, and non-members
 // one of theirs; and no mutation writes it all again.
 func TestNobodyFillsTheAgendaForOthers(t *testing.T) {
-	r := newRealm(t, func(p *Policy) { p.EpochBlocks = 1000 })
+	r := newRealm(t, func(p *Policy) { p.EpochBlocks, p.EpochTime = 1000, 24*time.Hour })
 	for i := range proposedAtOnce + 1 {
 		p := r.g.Policy
 		p.EpochBlocks = uint64(2000 + i)
@@ -492,6 +492,23 @@ func TestNobodyFillsTheAgendaForOthers(t *testing.T) {
 		if want := i < outsideAtOnce; (out.Code == Applied) != want {
 			t.Fatalf("application %d: %v %s", i, out.Code, out.Reason)
 		}
+	}
+	r.now = r.now.Add(unlistedMotionStay) // none has an approval: the first one gives way
+	r.names["x"] = testKey(t, 200)
+	last := r.approve("x", Admission(r.g.Hash(), r.names["x"], "x", "Z", r.id("a")))
+	if last.Code != Applied {
+		t.Fatalf("an application when others have waited for long: %s", last.Reason)
+	}
+	r.approve("a", Admission(r.g.Hash(), r.names["x"], "x", "Z", r.id("a")))
+	for i := range 3 * outsideAtOnce {
+		key := testKey(t, byte(10+i))
+		r.names["x"], r.now = key, r.now.Add(unlistedMotionStay)
+		if out := r.approve("x", Admission(r.g.Hash(), key, "x", string(rune('a'+i)), r.id("a"))); out.Code != Applied {
+			t.Fatalf("application %d of those that come later: %s", i, out.Reason)
+		}
+	}
+	if _, end, err := r.state.Motion(last.Mutation); err != nil || end != nil {
+		t.Fatalf("an application that has an approval gave way to others: %v, %v", end, err)
 	}
 	if out := r.approve("b", Decision{Kind: Evict, Subject: r.id("a")}); out.Code != Applied {
 		t.Errorf("its eviction: %s", out.Reason)
@@ -665,7 +682,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "246ec42ef33f6f66b1f074bd22d7e6f8944c0e26282dbfe59a68b833dbc3c949"
+	const want = "ba05e86284dcefad75f89cb942e3ec6a0de3cebc370840486fc203230b8cbc52"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -157,13 +157,14 @@ func (x *execution) decide(d decided) {
 
 // mayPropose reports why an author cannot put a decision on the agenda.
 func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err error) {
-	mine, outside := 0, 0
-	err = x.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line indexedMotion) bool {
+	mine := 0
+	var outside []votes.MotionID // by deadline
+	err = x.eachOpen(func(_ aweigh.Instant, id votes.MotionID, line indexedMotion) bool {
 		if !line.Decision.IsZero() && line.Author == m.Author {
 			mine++
 		}
 		if line.Outside {
-			outside++
+			outside = append(outside, id)
 		}
 		return true
 	})
@@ -176,10 +177,42 @@ func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err er
 		return nil, nil
 	case mine > 0:
 		return errors.New("an application of this node is open already"), nil
-	case outside >= x.bounds.OutsideAtOnce:
-		return fmt.Errorf("%d applications are open already; ask an anchor to propose this one", outside), nil
+	case len(outside) >= x.bounds.OutsideAtOnce:
+		return x.displaceApplication(outside)
 	}
 	return nil, nil
+}
+
+// displaceApplication closes the first open application that has no approval, once it has been open for
+// unlistedMotionStay: any key can sign one. It returns why there is none.
+func (x *execution) displaceApplication(open []votes.MotionID) (failure, err error) {
+	for _, id := range open {
+		rec, err := x.mustMotion(id)
+		if err != nil {
+			return nil, err
+		}
+		approved, err := x.hasApproval(id)
+		if err != nil {
+			return nil, err
+		}
+		if !approved && x.block.Header.Time.Sub(rec.Motion.Opened) >= x.bounds.UnlistedMotionStay {
+			return nil, x.closeFor(id)
+		}
+	}
+	return fmt.Errorf("%d applications are open already; one gives way if no anchor approves it within %v of when it opened, so try again later",
+		len(open), x.bounds.UnlistedMotionStay), nil
+}
+
+// hasApproval reports whether some voter has approved a motion.
+func (x *execution) hasApproval(id votes.MotionID) (bool, error) {
+	all, err := x.ballots(id)
+	for i := 0; i < len(all) && err == nil; i++ {
+		var v votes.CheckedMotionBallot
+		if v, err = all[i].Vote(id); err == nil && v.Ballot().Choice == votes.Approve {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // admissible reports why a decision could not take effect as things stand.

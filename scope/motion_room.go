@@ -65,9 +65,10 @@ type openLine struct {
 
 // motionRoom makes room for another motion on keys, or returns why there is none. It forgets closed motions for that.
 // If there are too many open motions of unlisted authors, the one with the first deadline gives way to another of
-// theirs, once it has been open for unlistedMotionStay. If there are too many of all authors, motions of unlisted
-// authors give way to those of known authors, whatever their age, and then those of the author with the most, if that
-// author has more than the new one. given reports whether a motion gave way.
+// theirs, once it has been open for unlistedMotionStay. If there are too many of one known author, one of the caller
+// with the most gives way, if that caller has more than the new one's. If there are too many of all authors, motions
+// of unlisted authors give way to those of known authors, whatever their age, and then those of the author with the
+// most, if that author has more than the new one. given reports whether a motion gave way.
 func (x *execution) motionRoom(of indexedMotion) (given bool, failure, err error) {
 	d := &x.next.head.Docket
 	if failure := x.spend(d.Open / linesAUnit); failure != nil {
@@ -141,6 +142,9 @@ func (x *execution) chooseDisplaced(open []openLine, of *indexedMotion) (i int, 
 		}
 		return first, nil, nil
 	case !unlisted && mine.above(b.MotionsOfOne, b.MotionBytesOne):
+		if i := ofLargestCaller(open, of, mine.bytes > b.MotionBytesOne, mine.motions > b.MotionsOfOne); i >= 0 {
+			return i, nil, nil
+		}
 		return -1, fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be",
 			mine.motions-1, mine.bytes-of.Bytes, b.MotionsOfOne, b.MotionBytesOne), nil
 	case !all.above(b.MotionsOpen, b.MotionBytes):
@@ -158,6 +162,27 @@ func (x *execution) chooseDisplaced(open []openLine, of *indexedMotion) (i int, 
 		return -1, fmt.Errorf("scope: %d motions, of %d bytes, are open already; some must close first", len(open), all.bytes-of.Bytes), nil
 	}
 	return at, nil, nil
+}
+
+// ofLargestCaller is the first open motion of the caller that has the most of those of an author, if that caller has
+// more than that of a new one with it: in bytes, in number, or in either. It is −1 if there is none. A node signs for
+// all of its clients, so that one of them does not keep out the others.
+func ofLargestCaller(open []openLine, of *indexedMotion, inBytes, inNumber bool) (i int) {
+	by := map[string]motionShare{of.Caller: motionShare{}.with(of)}
+	mine := func(l *openLine) bool { return l.Author == of.Author }
+	for i := range open {
+		if l := &open[i]; mine(l) {
+			by[l.Caller] = by[l.Caller].with(&l.indexedMotion)
+		}
+	}
+	most, first := by[of.Caller], -1
+	for i := range open {
+		l := &open[i]
+		if h := by[l.Caller]; mine(l) && !l.due && (inBytes && h.bytes > most.bytes || inNumber && h.motions > most.motions) {
+			most, first = h, i
+		}
+	}
+	return first
 }
 
 // closeFor closes an open motion so that there is room for another.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -62,6 +63,54 @@ func TestUnlistedAuthorsFillTheirOwnRoomAlone(t *testing.T) {
 	}
 	if d := w.state.Head().Docket; d.Open != 1000 {
 		t.Errorf("docket %+v", d)
+	}
+}
+
+// TestCallersOfANodeShareItsRoom: a node signs for all of its clients. One of them fills what room there is, and gives
+// way to the others up to an equal share.
+func TestCallersOfANodeShareItsRoom(t *testing.T) {
+	testshort.Skip(t)
+	w := newAssembly(t, 4, func(p *Policy) { p.Approvals[0].Window = 24 * time.Hour })
+	w.skip = true
+	w.author = w.keys[0]
+	opens := func(caller, name string, count int) (n int) {
+		for i := 0; i < count; i += 25 {
+			var muts []Mutation
+			for k := i; k < min(i+25, count); k++ {
+				m := w.put(fmt.Sprintf("/secrets/%s/%d", name, k), "1")
+				m.Caller = caller
+				muts = append(muts, m)
+			}
+			n += pending(w.step(muts...).Outcomes)
+		}
+		return n
+	}
+	open := func() map[string]int {
+		by := make(map[string]int)
+		err := w.state.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line indexedMotion) bool {
+			by[line.Caller]++
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return by
+	}
+	if n := opens("user:loud", "loud", 300); n != motionsOfOne {
+		t.Fatalf("one caller opened %d motions", n)
+	}
+	if n := opens("user:quiet", "quiet", 50); n != 50 {
+		t.Errorf("another caller opened %d of 50 motions", n)
+	}
+	if n := opens("user:loud", "again", 25); n != 0 {
+		t.Errorf("the caller with the most opened %d more", n)
+	}
+	if n := opens("user:third", "third", 300); n != 100 { // each takes the place of one of the caller with the most
+		t.Errorf("a third caller opened %d motions", n)
+	}
+	by := open()
+	if by["user:quiet"] != 50 || by["user:loud"]+by["user:third"] != motionsOfOne-50 || by["user:loud"]-by["user:third"] > 1 || by["user:third"]-by["user:loud"] > 1 {
+		t.Errorf("open motions: %v", by)
 	}
 }
 

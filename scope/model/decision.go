@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aweigh/aweigh"
@@ -28,20 +29,38 @@ func (m *Model) govern(mut *scope.CheckedMutation, out *scope.Outcome) {
 			p = o
 		}
 	}
-	opens := p == nil
+	opens, weighs := p == nil, m.block.told.Epoch.Roster.Weights.Of(aweigh.AnchorID(mut.Author)) > 0
 	if opens {
-		p = &motion{mut: mut, decision: d.ID(), Motion: scope.Motion{Approval: *m.decides(d)}}
+		if !weighs {
+			m.displaceApplication()
+		}
+		p = &motion{mut: mut, decision: d.ID(), outside: !weighs, Motion: scope.Motion{Approval: *m.decides(d)}}
 		if failure := m.open(p); failure != nil {
 			m.block.differ = append(m.block.differ, "a decision is open, and cannot be: "+failure.Error())
 			return
 		}
 	}
-	weighs := m.block.told.Epoch.Roster.Weights.Of(aweigh.AnchorID(mut.Author)) > 0
 	if !opens || weighs {
 		e := lineage.Entry{Class: lineage.Voted, Posterior: mut.ID}
 		m.recorded(p, mut.Author, votes.Approve, scope.Recorded{By: mut.Author}, e, mut.Justification, mut.Caller)
 		m.settle(p)
 	}
+}
+
+// displaceApplication closes the first open application without an approval, if there are too many for another one.
+func (m *Model) displaceApplication() {
+	all := slices.DeleteFunc(m.docket.open(), func(p *motion) bool { return !p.outside })
+	if len(all) < m.bounds.OutsideAtOnce {
+		return
+	}
+	for _, p := range all {
+		approved := slices.ContainsFunc(p.ballots, func(b ballot) bool { return b.choice == votes.Approve })
+		if !approved && m.block.Header.Time.Sub(p.Opened) >= m.bounds.UnlistedMotionStay {
+			m.closeForRoom(p)
+			return
+		}
+	}
+	m.block.differ = append(m.block.differ, "an application is open for which there is no room")
 }
 
 // decides is the approval that a decision takes.

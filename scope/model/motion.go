@@ -24,6 +24,7 @@ type motion struct {
 	scope.Motion
 	mut      *scope.CheckedMutation
 	decision aweigh.Hash // zero: it is on keys
+	outside  bool        // no anchor proposed the decision
 	bytes    int64       // that it counts
 	due      aweigh.Height
 	ending   *scope.Ending

@@ -48,10 +48,8 @@ func (m *Model) makeRoom(p *motion) (gave bool, failure error) {
 		if way == nil {
 			break
 		}
-		before := *m.block
-		m.block.mutation = way.mut
-		m.close(way, scope.Ending{Fate: scope.MotionExpired, Reason: "it gave way to others, as there was no room for more open motions; propose it again"})
-		m.block.mutation, gave = before.mutation, true
+		m.closeForRoom(way)
+		gave = true
 	}
 	for {
 		all := m.docket.closed()
@@ -60,6 +58,14 @@ func (m *Model) makeRoom(p *motion) (gave bool, failure error) {
 		}
 		delete(m.docket.motions, all[0].mut.ID)
 	}
+}
+
+// closeForRoom closes an open motion so that there is room for another.
+func (m *Model) closeForRoom(p *motion) {
+	mut := m.block.mutation
+	m.block.mutation = p.mut
+	m.close(p, scope.Ending{Fate: scope.MotionExpired, Reason: "it gave way to others, as there was no room for more open motions; propose it again"})
+	m.block.mutation = mut
 }
 
 // givesWay is the open motion that gives way to a new one, nil if there is room.
@@ -90,6 +96,9 @@ func (m *Model) givesWay(p *motion) (way *motion, failure error) {
 			return first, nil
 		}
 	} else if s := of(principal(p.mut)); s.above(b.MotionsOfOne, b.MotionBytesOne) {
+		if way = largestCaller(open, p, s, b); way != nil {
+			return way, nil
+		}
 		return nil, fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be",
 			s.motions-1, s.bytes-p.bytes, b.MotionsOfOne, b.MotionBytesOne)
 	}
@@ -113,4 +122,21 @@ func (m *Model) givesWay(p *motion) (way *motion, failure error) {
 		return nil, fmt.Errorf("scope: %d motions, of %d bytes, are open already; some must close first", len(open), all.bytes-p.bytes)
 	}
 	return way, nil
+}
+
+// largestCaller is the first open motion of the caller with the most of those of an author, whose share is s with a new
+// motion; nil if no caller has more than that of the new one.
+func largestCaller(open []*motion, p *motion, s share, b *scope.Bounds) (way *motion) {
+	of := func(all []*motion, caller string) share {
+		return shareOf(all, func(o *motion) bool { return principal(o.mut) == principal(p.mut) && o.mut.Caller == caller })
+	}
+	all := append(slices.Clone(open), p)
+	most := of(all, p.mut.Caller)
+	for _, o := range open {
+		if h := of(all, o.mut.Caller); principal(o.mut) == principal(p.mut) && o.due == 0 &&
+			(s.bytes > b.MotionBytesOne && h.bytes > most.bytes || s.motions > b.MotionsOfOne && h.motions > most.motions) {
+			way, most = o, h
+		}
+	}
+	return way
 }
