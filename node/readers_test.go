@@ -550,4 +550,28 @@ func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
 			t.Error("gossip of the scope goes to it")
 		}
 	}
+
+	events, ended, stop := watched(t, part, "/b/app/", "/b/app0", 0)
+	defer stop()
+	if r, err := outside.Txn(ctx, putTxn("/b/app/x", "seen"), Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
+	}
+	if e := <-events; string(e.Kv.Value) != "seen" {
+		t.Errorf("a watch of a node that may read shows %q", e.Kv.Value)
+	}
+	policy.Authors = policy.Authors[:len(policy.Authors)-1]
+	if r, err := in.Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &policy}, Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, scope.ErrNoReader) {
+			t.Errorf("a watch of a node whose right ended: %v", err)
+		}
+	case <-time.After(testwait.Patience):
+		t.Error("a watch goes on though its node may not read any more")
+	}
+	if _, _, _, err := part.WatchSegments(ctx, []byte("/b/app/"), []byte("/b/app0"), 0); !errors.Is(err, scope.ErrNoReader) || errors.Is(err, referral.ErrMute) {
+		t.Errorf("another watch begins: %v", err)
+	}
 }

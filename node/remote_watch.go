@@ -194,7 +194,7 @@ func (t *remoteWatch) run(ctx context.Context) {
 				t.of.of.hasChanged()
 			}
 			switch {
-			case errors.Is(err, scope.ErrTooMuch):
+			case errors.Is(err, scope.ErrTooMuch), errors.Is(err, scope.ErrNoReader):
 				t.ends(err)
 				t.of.of.hasChanged()
 				return
@@ -325,6 +325,9 @@ func (f *remoteScope) stands(ctx context.Context, key, end []byte) (h scope.Head
 	x := referral.AboutNow(key)
 	x.End = end
 	got, revision, err := f.events(ctx, x, true, 0)
+	if errors.Is(err, scope.ErrNoReader) {
+		return h, fmt.Errorf("scope %q: %w", f.genesis.Prefix(), err)
+	}
 	if err != nil {
 		if !errors.Is(err, referral.ErrMute) {
 			err = fmt.Errorf("%w: scope %q: %w", referral.ErrMute, f.genesis.Prefix(), err)

@@ -363,6 +363,9 @@ func (l *WatchSegment) read(ctx context.Context) (h scope.Head, more bool, err e
 // continue because revisions below it were compacted.
 func (l *WatchSegment) Pull() (compacted int64, err error) {
 	compacted, err = l.remote.give(l)
+	if errors.Is(err, scope.ErrNoReader) {
+		return compacted, fmt.Errorf("scope %q: %w", l.remote.of.genesis.Prefix(), err)
+	}
 	if err != nil {
 		err = fmt.Errorf("%w: from revision %d on, watch at a node that holds the scope: %w", ErrNotHeld, l.Next, err)
 	}
