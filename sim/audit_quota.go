@@ -7,7 +7,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// quotas checks that no entry of the authors has more than its quota. No decision of a simulated world changes them.
+// quotas checks that no entry of the authors has more than its quota. Decisions of a simulated world take entries away
+// and give them back as they were.
 func (x *watch) quotas(n *Node, state *scope.State) {
 	if !x.w.Scenario.Quotas() || x.w.number > 0 {
 		return

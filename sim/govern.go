@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh/internal/canon"
@@ -70,7 +71,21 @@ func (w *World) decision(m scenario.Motion) scope.Decision {
 		}
 	}
 	p.Approvals = guard(p.Approvals, m.Guard)
+	p.Authors = toggled(p.Authors, w.Genesis.Policy.Authors, m.Author)
 	return scope.Decision{Kind: scope.SetPolicy, Policy: &p}
+}
+
+// toggled is the authors without the entry of a name, or with it again as it was at first.
+func toggled(all, first []scope.Author, name string) []scope.Author {
+	named := func(a scope.Author) bool { return a.Name == name }
+	if slices.ContainsFunc(all, named) {
+		return slices.DeleteFunc(slices.Clone(all), named)
+	}
+	if i := slices.IndexFunc(first, named); i >= 0 {
+		at, _ := slices.BinarySearchFunc(all, name, func(a scope.Author, name string) int { return strings.Compare(a.Name, name) })
+		return slices.Insert(slices.Clone(all), at, first[i])
+	}
+	return all
 }
 
 func (w *World) admission(n, sponsor *Node) scope.Decision {

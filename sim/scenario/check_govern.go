@@ -27,16 +27,17 @@ func (c *checker) govern(s Scenario) {
 		}
 		if m.Kind == "policy" {
 			c.need(m.Node == 0 && m.Sponsor == 0, path, "a motion about the policy is about no node")
-			some := m.EpochBlocks > 0 || m.EpochTime > 0 || m.Share > 0 || m.Guard != ""
-			c.need(some, path, "changes nothing: say epochblocks, epochtime, share or guard")
+			some := m.EpochBlocks > 0 || m.EpochTime > 0 || m.Share > 0 || m.Guard != "" || m.Author != ""
+			c.need(some, path, "changes nothing: say epochblocks, epochtime, share, guard or author")
+			c.need(m.Author == "" || s.lists(m.Author), path+".author", "network.authors has no entry %q", m.Author)
 			c.share(path+".share", m.Share)
 			c.need(m.Share == 0 || s.Approval.Motions > 0, path+".share", "nothing is put to the vote")
 			c.within(path+".epochblocks", m.EpochBlocks, 0, 1_000_000_000)
 			c.need(m.EpochTime == 0 || m.EpochTime >= leastEpoch, path+".epochtime", "%v is less than a second", m.EpochTime)
 			continue
 		}
-		none := m.EpochBlocks == 0 && m.EpochTime == 0 && m.Share == 0 && m.Guard == ""
-		c.need(none, path, "only a motion of kind policy changes epochs and approvals")
+		none := m.EpochBlocks == 0 && m.EpochTime == 0 && m.Share == 0 && m.Guard == "" && m.Author == ""
+		c.need(none, path, "only a motion of kind policy changes epochs, approvals and authors")
 		c.numbers(path+".node", []int{m.Node}, nodes, "node")
 		c.need(m.Kind == "admit" || s.HoldsKey(m.Node), path+".node", "node %d never is an anchor", m.Node)
 		c.need(m.Kind == "admit" || m.Sponsor == 0, path+".sponsor", "only who is admitted has a sponsor")

@@ -107,8 +107,9 @@ type Motion struct {
 	// For policy: what changes; 0 leaves it as it is.
 	EpochBlocks int           `yaml:"epochblocks,omitempty"`
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`
-	Share       Share         `yaml:"share,omitempty"` // as Approval has it
-	Guard       string        `yaml:"guard,omitempty"` // as Network has it; or "nothing"
+	Share       Share         `yaml:"share,omitempty"`  // as Approval has it
+	Guard       string        `yaml:"guard,omitempty"`  // as Network has it; or "nothing"
+	Author      string        `yaml:"author,omitempty"` // the entry of Network.Authors with this name goes, or comes back
 }
 
 // Faults are failures that no liar causes, until Stop.
