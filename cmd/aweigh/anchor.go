@@ -104,7 +104,8 @@ func (a *app) anchorApply() *cobra.Command {
 	})
 }
 
-// mayApply shows an application in full, on standard error, before the node signs it.
+// mayApply shows an application in full, on standard error, before the node signs it, whatever
+// the format of the answer.
 func (s *session) mayApply(asked *aweighv1.GovernResponse, sponsor []byte, name string) error {
 	d, shown, err := wysiwys.Decision(asked.Proposal.GetDecision(), nil)
 	if err != nil {
@@ -113,10 +114,7 @@ func (s *session) mayApply(asked *aweighv1.GovernResponse, sponsor []byte, name 
 	if d.Kind != scope.Admit || !bytes.Equal(d.Sponsor[:], sponsor) || name != "" && d.Anchor.Name != name {
 		return fmt.Errorf("%w: the node would sign another application than was asked for", wysiwys.ErrHidden)
 	}
-	if s.Format != show.Table {
-		return nil
-	}
-	return show.Printer{Out: s.told, Format: show.Table}.ToSign("the application, which "+nodeOf(asked.Header)+" signs", shown.Text)
+	return show.Printer{Out: s.told, Format: show.Table}.ToSign("the application, which "+nodeOf(asked.Header)+" signs", shown)
 }
 
 func (a *app) anchorAdmit() *cobra.Command {

@@ -45,9 +45,9 @@ func inForce(r *aweighv1.TrustResponse) (p scope.Policy, err error) {
 	return p, err
 }
 
-// signs shows a decision that is to be signed, in full, on standard error. It refuses one of
-// which this program does not know all, and one that is carried already or would be void. Where several anchors are to
-// sign, here is true, and it is shown in every format: their answers are not printed.
+// signs shows a decision that is to be signed, in full, on standard error, whatever the format of the answer. It
+// refuses one of which this program does not know all, and one that is carried already or would be void. Where several
+// anchors are to sign, here is true.
 func (s *session) signs(ctx context.Context, r *aweighv1.TrustResponse, d scope.Decision, here bool) (*wysiwys.Shown, error) {
 	p, err := inForce(r)
 	if err != nil {
@@ -65,10 +65,7 @@ func (s *session) signs(ctx context.Context, r *aweighv1.TrustResponse, d scope.
 	if here {
 		signer = "each anchor on this machine"
 	}
-	if s.Format == show.Table || here {
-		err = show.Printer{Out: s.told, Format: show.Table}.ToSign(fmt.Sprintf("decision %s, which %s signs", d.ID().Short(), signer), shown.Text)
-	}
-	return shown, err
+	return shown, show.Printer{Out: s.told, Format: show.Table}.ToSign(fmt.Sprintf("decision %s, which %s signs", d.ID().Short(), signer), shown)
 }
 
 // warnLost reports which rules would not hold any more below a prefix that is to be delegated, or given to others,
@@ -234,7 +231,7 @@ func (s *session) closed(ctx context.Context, text string, absent error) error {
 	return votable(r.Motion)
 }
 
-// mayVote shows a motion on which an anchor is to vote, in full, on standard error.
+// mayVote shows a motion on which an anchor is to vote, in full, on standard error, whatever the format of the answer.
 func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string) error {
 	mo, err := show.Opening(m)
 	if err != nil {
@@ -253,9 +250,6 @@ func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string
 	}
 	if d != nil {
 		s.warnLost(ctx, known, d)
-	}
-	if s.Format != show.Table {
-		return nil
 	}
 	what := fmt.Sprintf("motion %x of %s, on which is signed: %s", m.Id[:4], scopeCalled(m.ScopePrefix), strings.ToLower(choice))
 	return show.Printer{Out: s.told, Format: show.Table}.ToVote(what, mo, shown)

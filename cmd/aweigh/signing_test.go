@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestNewerDecisionsAreNotSigned(t *testing.T) {
 		id := opened.ID()
 		of := &aweighv1.Motion{Id: id[:], Mutation: opened.Mutation, Opening: canon.Encode(opened)}
 		change(of)
-		return (&session{Printer: show.Printer{Format: show.JSON}}).mayVote(t.Context(), of, "approve")
+		return (&session{told: io.Discard, Printer: show.Printer{Format: show.JSON}}).mayVote(t.Context(), of, "approve")
 	}
 	if err := vote(func(*aweighv1.Motion) {}); err != nil {
 		t.Fatal(err)
@@ -62,6 +63,46 @@ func TestNewerDecisionsAreNotSigned(t *testing.T) {
 		err := do()
 		if !errors.Is(err, wysiwys.ErrHidden) || exitCode(err, true) != exitHidden {
 			t.Errorf("%s: %v, exit code %d", name, err, exitCode(err, true))
+		}
+	}
+}
+
+// TestWhatIsSignedIsShownInEachFormat: what an anchor is to sign is on standard error before it signs, in all of its
+// parts, also where the answer is JSON.
+func TestWhatIsSignedIsShownInEachFormat(t *testing.T) {
+	base := scope.OpenPolicy(quorum.BFT)
+	p := vary.Clone(base)
+	author := vary.LongAuthor()
+	p.Authors = append(p.Authors, author)
+	last := string(author.Prefixes[len(author.Prefixes)-1])
+	put := vary.Motion()
+	m := vary.Mutation(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(last)}}})
+	put.Mutation, put.Basis = m.Encode(), []scope.Found{{}}
+	applied := scope.Application(vary.Key(5).Public(), "vaasa", "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", aweigh.Hash{1})
+	for _, format := range []show.Format{show.Table, show.JSON} {
+		for name, x := range map[string]struct {
+			do    func(s *session) error
+			shows string
+		}{
+			"a decision": {func(s *session) error {
+				_, err := s.signs(t.Context(), &aweighv1.TrustResponse{Policy: canon.Encode(base)}, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, false)
+				return err
+			}, last},
+			"a vote": {func(s *session) error {
+				id := put.ID()
+				return s.mayVote(t.Context(), &aweighv1.Motion{Id: id[:], Mutation: put.Mutation, Opening: canon.Encode(put)}, "approve")
+			}, last},
+			"an application": {func(s *session) error {
+				return s.mayApply(&aweighv1.GovernResponse{Proposal: &aweighv1.Proposal{Decision: canon.Encode(applied)}}, applied.Sponsor[:], "vaasa")
+			}, "name: vaasa\n"},
+		} {
+			var out bytes.Buffer
+			if err := x.do(&session{told: &out, Printer: show.Printer{Format: format}}); err != nil {
+				t.Errorf("%s as %s: %v", name, format, err)
+			}
+			if !strings.Contains(out.String(), x.shows) {
+				t.Errorf("%s as %s: shown is %q", name, format, out.String())
+			}
 		}
 	}
 }

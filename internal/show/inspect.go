@@ -68,9 +68,9 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 	}
 	fmt.Fprintln(p.Out)
 	if r.Draft {
-		return p.ToSign("the motion as it would open, whose mutation a ballot names", shown.Text)
+		return p.ToSign("the motion as it would open, whose mutation a ballot names", shown)
 	}
-	return p.ToSign("the motion as it opened, whose mutation a ballot names", shown.Text)
+	return p.ToSign("the motion as it opened, whose mutation a ballot names", shown)
 }
 
 // openedBy is the block that opened a motion.

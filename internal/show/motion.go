@@ -358,9 +358,9 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 	}
 	fmt.Fprintln(p.Out)
 	if m.Fate == waiting {
-		return p.ToSign("the motion as it would open now", shown.Text)
+		return p.ToSign("the motion as it would open now", shown)
 	}
-	return p.ToSign("the motion as it opened", shown.Text)
+	return p.ToSign("the motion as it opened", shown)
 }
 
 func voterRows(m *aweighv1.Motion) [][]string {

@@ -10,12 +10,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// longest is how many bytes of one value a text shows.
-const longest = 4096
-
 // ToSign writes all content that is to be signed; what names it.
-func (p Printer) ToSign(what string, f wysiwys.Form) error {
-	_, err := fmt.Fprintf(p.Out, "%s, in full:\n%s", what, f.Text(longest))
+func (p Printer) ToSign(what string, shown *wysiwys.Shown) error {
+	_, err := fmt.Fprintf(p.Out, "%s, in full:\n%s", what, shown.Text())
 	return err
 }
 
@@ -46,7 +43,7 @@ func openingOf(m *aweighv1.Motion) (*wysiwys.Shown, error) {
 // ToVote writes a motion that is to be voted on, as it opened: with its rule, voters, deadline, what it found, and what
 // a put with a lease means. what names it, and shown is its rendering.
 func (p Printer) ToVote(what string, mo *scope.Motion, shown *wysiwys.Shown) error {
-	if err := p.ToSign(what, shown.Text); err != nil {
+	if err := p.ToSign(what, shown); err != nil {
 		return err
 	}
 	t, err := mo.Txn()

@@ -116,7 +116,7 @@ func TestToolsShowEveryField(t *testing.T) {
 					return err
 				}
 				if p.Format == Table {
-					return p.ToSign("decision", shown.Text)
+					return p.ToSign("decision", shown)
 				}
 				return p.Anchors(&aweighv1.TrustResponse{Proposals: []*aweighv1.Proposal{{Decision: canon.Encode(d)}}})
 			})
@@ -131,6 +131,43 @@ func TestToolsShowEveryField(t *testing.T) {
 				return p.Inspection(report, true, 0)
 			})
 		})
+	}
+}
+
+// TestNoToolCutsADecision: each prefix of a long entry of a policy is in what the tools print of a decision, alone and
+// as a motion.
+func TestNoToolCutsADecision(t *testing.T) {
+	base := scope.OpenPolicy(quorum.BFT)
+	p := vary.Clone(base)
+	author := vary.LongAuthor()
+	p.Authors = append(p.Authors, author)
+	d := scope.Decision{Kind: scope.SetPolicy, Policy: &p}
+	mo := vary.Motion()
+	mo.Mutation = mutationOf(scope.Govern, d)
+	id := mo.ID()
+	report := &scope.MotionReport{Motion: mo, Decision: &d, Under: &scope.Epoch{Policy: base}}
+	must(t, canon.Decode(mo.Mutation, &report.Mutation))
+	_, alone, err := wysiwys.Decision(canon.Encode(d), &base)
+	must(t, err)
+	opened, err := wysiwys.Motion(&mo, &base)
+	must(t, err)
+	for name, tool := range map[string]func(p Printer) error{
+		"decision": func(p Printer) error { return p.ToSign("decision", alone) },
+		"vote":     func(p Printer) error { return p.ToVote("motion", &mo, opened) },
+		"inspect":  func(p Printer) error { return p.Inspection(report, true, 0) },
+		"show": func(p Printer) error {
+			return p.Motion(&aweighv1.MotionResponse{Motion: &aweighv1.Motion{Id: id[:], Fate: "open", Opening: canon.Encode(mo), Mutation: mo.Mutation}})
+		},
+	} {
+		var out bytes.Buffer
+		must(t, tool(Printer{Out: &out, Format: Table}))
+		_, full, _ := strings.Cut(out.String(), ", in full:\n")
+		for _, prefix := range author.Prefixes {
+			if !strings.Contains(full, string(prefix)) {
+				t.Errorf("%s does not show %.5s…:\n%s", name, prefix, full)
+				break
+			}
+		}
 	}
 }
 

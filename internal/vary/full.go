@@ -2,7 +2,9 @@ package vary
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -46,6 +48,15 @@ func Policy() scope.Policy {
 	}}
 	p.Actions = action.Table{{Verb: "pay", Class: action.Write, When: "caller.anchor == 'a: \"b\" # c' &&\n  object.exists"}}
 	return p
+}
+
+// LongAuthor is an entry of a policy whose text has more than 4,096 bytes.
+func LongAuthor() scope.Author {
+	a := scope.Author{Name: "build", Who: scope.OneKey, Key: Key(7).Public()}
+	for i := range 16 {
+		a.Prefixes = append(a.Prefixes, fmt.Appendf(nil, "/%02d/%s/", i, strings.Repeat("x", 300)))
+	}
+	return a
 }
 
 // anchor is one with all fields.

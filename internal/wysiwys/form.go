@@ -2,6 +2,7 @@ package wysiwys
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -25,43 +26,61 @@ type Field struct {
 	Bare  bool // Value is a number or a boolean, in JSON without quotes
 	Group bool // it has Fields, maybe none, and no Value
 	List  bool // a Group whose fields are named by their places
+	Put   bool // Value is what a key is to hold
 	Form  Form
 }
 
-// indentation of the fields of a group.
-const indent = "  "
+const (
+	indent  = "  " // before the fields of a group
+	longest = 4096 // bytes that a text shows of the value of a put
+)
 
-// Text is a line for each field. Values of more than most bytes are replaced by their
-// length and digest; 0 is any number, and only such a text can be read back.
-func (f Form) Text(most int) string {
+// Text is a line for each field. It shows each in full, except for the values of puts: one of more than 4,096 bytes is
+// replaced by its length and digest.
+func (f Form) Text() string {
 	var b strings.Builder
-	f.write(&b, "", most)
+	f.write(&b, "")
 	return b.String()
 }
 
-func (f Form) write(b *strings.Builder, before string, most int) {
+func (f Form) write(b *strings.Builder, before string) {
 	for i := range f {
 		x := &f[i]
 		b.WriteString(before + atom(x.Name) + ":")
 		switch {
 		case x.Group:
 			b.WriteByte('\n')
-			x.Form.write(b, before+indent, most)
+			x.Form.write(b, before+indent)
 			continue
 		case x.Diff:
-			b.WriteString(" " + limited(x.From, most) + " -> " + limited(x.Value, most))
+			b.WriteString(" " + atom(x.From) + " -> " + atom(x.Value))
 		default:
-			b.WriteString(" " + limited(x.Value, most))
+			b.WriteString(" " + cmp.Or(x.digest(), atom(x.Value)))
 		}
 		b.WriteByte('\n')
 	}
 }
 
-func limited(s string, most int) string {
-	if most > 0 && len(s) > most {
-		return fmt.Sprintf("(%d bytes, SHA-256 %x; -o json has them all)", len(s), sha256.Sum256([]byte(s)))
+// digest stands for the value of a put that is too long for a text; it is empty for any other. No atom begins so.
+func (x *Field) digest() string {
+	value := x.Value
+	if quoted, err := strconv.Unquote(value); err == nil && strings.HasPrefix(value, `"`) {
+		value = quoted
 	}
-	return atom(s)
+	if !x.Put || len(value) <= longest {
+		return ""
+	}
+	return fmt.Sprintf("(%d bytes, SHA-256 %x; -o json has them all)", len(value), sha256.Sum256([]byte(value)))
+}
+
+// digests are the values that a text shows by their digests alone.
+func (f Form) digests(into map[string]string) {
+	for i := range f {
+		if short := f[i].digest(); short != "" {
+			into[short] = f[i].Value
+		}
+		f[i].Form.digests(into)
+	}
 }
 
 // atom is a text that ends where it seems to: as it is, or quoted as in Go.
@@ -77,17 +96,17 @@ func atom(s string) string {
 
 var errText = errors.New("not the text of a form")
 
-// parseText reads what Text(0) wrote.
-func parseText(text string) (Form, error) {
+// parseText reads what Text wrote of a form; values are those that it shows by their digests alone.
+func parseText(text string, values map[string]string) (Form, error) {
 	lines := strings.SplitAfter(text, "\n")
-	f, rest, err := parse(lines[:len(lines)-1], "")
+	f, rest, err := parse(lines[:len(lines)-1], "", values)
 	if err == nil && (len(rest) > 0 || lines[len(lines)-1] != "") {
 		err = errText
 	}
 	return f, err
 }
 
-func parse(lines []string, before string) (f Form, rest []string, err error) {
+func parse(lines []string, before string, values map[string]string) (f Form, rest []string, err error) {
 	for len(lines) > 0 {
 		line, ok := strings.CutPrefix(lines[0], before)
 		if !ok || strings.HasPrefix(line, " ") {
@@ -100,10 +119,14 @@ func parse(lines []string, before string) (f Form, rest []string, err error) {
 		lines = lines[1:]
 		if line == ":" {
 			x.Group = true
-			x.Form, lines, err = parse(lines, before+indent)
+			x.Form, lines, err = parse(lines, before+indent, values)
 			x.List = len(x.Form) > 0 && strings.HasPrefix(x.Form[0].Name, "[")
 		} else if line, ok = strings.CutPrefix(line, ": "); !ok {
 			err = errText
+		} else if strings.HasPrefix(line, "(") {
+			if x.Value, ok = values[line]; !ok {
+				err = errText
+			}
 		} else if x.Value, line, err = cut(line, " -> "); err == nil && line != "" {
 			x.Diff, x.From = true, x.Value
 			x.Value, line, err = cut(strings.TrimPrefix(line, " -> "), "")

@@ -30,6 +30,8 @@ var (
 	mutationType = reflect.TypeFor[scope.Mutation]()
 	decisionType = reflect.TypeFor[scope.Decision]()
 	grantType    = reflect.TypeFor[scope.Grant]()
+	opType       = reflect.TypeFor[scope.Op]()
+	actionType   = reflect.TypeFor[scope.Action]()
 	motionType   = reflect.TypeFor[scope.Motion]()
 	childType    = reflect.TypeFor[scope.Child]()
 	keyType      = reflect.TypeFor[votes.PublicKey]()
@@ -146,6 +148,7 @@ func (r renderer) fields(v reflect.Value) (f Form, err error) {
 		if inHex(v.Type(), t.Name) {
 			x.Value = hex.EncodeToString(of.Bytes())
 		}
+		x.Put = t.Name == "Value" && (v.Type() == opType || v.Type() == actionType)
 		if x.Group && len(x.Form) == 0 && of.Kind() == reflect.Struct {
 			continue
 		}

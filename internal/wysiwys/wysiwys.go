@@ -2,7 +2,8 @@
 // sign (WYSIWYS: Landrock and Pedersen, 1998). A form has every field of a value, because
 // it is made by reflection; a zero field is left out, and reads back as zero. Before a
 // tool signs or approves, it renders the content, reads the text back, and compares the
-// encodings: a program that cannot show a part of a value refuses to sign it.
+// encodings: a program that cannot show a part of a value refuses to sign it. The text that
+// it reads back is the one that it prints.
 package wysiwys
 
 import (
@@ -21,11 +22,14 @@ var ErrHidden = errors.New("wysiwys: this version of aweigh cannot show the cont
 
 // Shown is a value that was rendered, and whose renderings give the value back.
 type Shown struct {
-	// Text is for people: policies stand in it as differences to one that is known.
-	Text Form
+	text string
 	// Full is for programs: policies stand in it with all that they have.
 	Full Form
 }
+
+// Text is for people: policies stand in it as differences to one that is known. This very text was read back. Of the
+// value of a long put it has the digest, which was compared; it has all else in full.
+func (s *Shown) Text() string { return s.text }
 
 // Decision reads the encoding of a decision and renders it. A policy that it sets is
 // rendered as its difference to the one in force, if that is given.
@@ -62,19 +66,19 @@ func Motion(mo *scope.Motion, inForce *scope.Policy) (*Shown, error) {
 // check renders a value in all forms, and reads each back.
 func check(raw []byte, v any, inForce *scope.Policy, empty func() any) (*Shown, error) {
 	out := new(Shown)
-	for _, x := range []struct {
-		form *Form
-		base *scope.Policy
-	}{{&out.Text, inForce}, {&out.Full, nil}} {
-		r := renderer{inForce: x.base, full: x.form == &out.Full}
+	for _, r := range []renderer{{inForce: inForce}, {full: true}} {
 		form, err := r.render(v)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrHidden, err)
 		}
-		*x.form = form
-		text, err := parseText(form.Text(0))
+		if out.Full = form; !r.full {
+			out.text = form.Text()
+		}
+		long := make(map[string]string)
+		form.digests(long)
+		text, err := parseText(form.Text(), long)
 		if err == nil {
-			err = same(raw, text, x.base, empty())
+			err = same(raw, text, r.inForce, empty())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: its text does not give it back: %w", ErrHidden, err)

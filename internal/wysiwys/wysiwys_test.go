@@ -2,6 +2,7 @@ package wysiwys
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func forms(t *testing.T, path string, v any, empty func() any, inForce *scope.Po
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	return s.Text.Text(0), s.Full.Text(0), string(raw)
+	return s.Text(), s.Full.Text(), string(raw)
 }
 
 // skip is what cannot be changed alone: a scheme is one with its bytes, encodings are varied by
@@ -96,7 +97,7 @@ func TestWhatIsNotShownIsNotSigned(t *testing.T) {
 	p.EpochBlocks++
 	d := scope.Decision{Kind: scope.SetPolicy, Policy: &p}
 	raw := canon.Encode(d)
-	if _, shown, err := Decision(raw, nil); err != nil || !strings.Contains(shown.Full.Text(0), "drift: 500ms") {
+	if _, shown, err := Decision(raw, nil); err != nil || !strings.Contains(shown.Full.Text(), "drift: 500ms") {
 		t.Fatalf("%v", err)
 	}
 	// One more field of the limits, as a newer version would write it.
@@ -137,18 +138,42 @@ func TestReorderedApprovalsAreShown(t *testing.T) {
 	}
 }
 
-// TestLongValuesAreNamed: the length and the digest are shown of a value that does not fit.
-func TestLongValuesAreNamed(t *testing.T) {
-	f := Form{{Name: "value", Value: strings.Repeat("a", 5000)}, {Name: "from", Diff: true, From: "1", Value: "2"}}
-	text := f.Text(4096)
-	if !strings.Contains(text, "(5000 bytes, SHA-256 ") || !strings.Contains(text, "from: 1 -> 2\n") {
-		t.Error(text)
+// TestOnlyValuesOfPutsAreCut: the text has all of a decision, however long. Of the value of a long put it has the
+// length and the digest, and no text with another digest stands for the value.
+func TestOnlyValuesOfPutsAreCut(t *testing.T) {
+	base := scope.OpenPolicy(quorum.BFT)
+	p := vary.Clone(base)
+	author := vary.LongAuthor()
+	p.Authors = append(p.Authors, author)
+	text, full, _ := forms(t, "", &scope.Decision{Kind: scope.SetPolicy, Policy: &p}, func() any { return new(scope.Decision) }, &base)
+	for _, prefix := range author.Prefixes {
+		if !strings.Contains(text, string(prefix)) || !strings.Contains(full, string(prefix)) {
+			t.Errorf("%.5s… is not shown: %s", prefix, text)
+		}
 	}
-	other := f
-	other = append(Form{}, f...)
-	other[0].Value = strings.Repeat("a", 4999) + "b"
-	if other.Text(4096) == text {
-		t.Error("another value has the same text")
+
+	value := append(bytes.Repeat([]byte("a"), 5000), 0xff)
+	x := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/k"), Value: value}}, Compare: []scope.Compare{
+		{Target: scope.OnValue, Relation: scope.Equal, Key: []byte("/k"), Value: bytes.Repeat([]byte("b"), 5000)},
+	}}
+	m := vary.Mutation(scope.Write, x)
+	_, shown, err := Mutation(m.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("value: (5001 bytes, SHA-256 %x; -o json has them all)\n", sha256.Sum256(value))
+	if !strings.Contains(shown.Text(), want) || !strings.Contains(shown.Text(), strings.Repeat("b", 5000)) {
+		t.Error(shown.Text())
+	}
+	long := make(map[string]string)
+	if shown.Full.digests(long); len(long) != 1 {
+		t.Errorf("%d values are cut", len(long))
+	}
+	if _, err := parseText(strings.Replace(shown.Text(), "SHA-256 ", "SHA-256 0", 1), long); !errors.Is(err, errText) {
+		t.Errorf("another digest: %v", err)
+	}
+	if _, err := parseText(shown.Text(), nil); !errors.Is(err, errText) {
+		t.Errorf("a digest of nothing: %v", err)
 	}
 }
 
@@ -163,9 +188,9 @@ func FuzzText(f *testing.F) {
 			x.From = from
 		}
 		all := Form{x, {Name: "group", Group: true, Form: Form{x, x}}, x}
-		text := all.Text(0)
-		back, err := parseText(text)
-		if err != nil || back.Text(0) != text || len(back) != 3 || back[0].Value != value || back[0].From != x.From || back[1].Form[1].Name != name {
+		text := all.Text()
+		back, err := parseText(text, nil)
+		if err != nil || back.Text() != text || len(back) != 3 || back[0].Value != value || back[0].From != x.From || back[1].Form[1].Name != name {
 			t.Fatalf("%q: %v\n%+v", text, err, back)
 		}
 	})

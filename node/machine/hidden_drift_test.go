@@ -140,7 +140,7 @@ func TestHiddenDriftGainsALiarNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"limits.ttl: 5s -> 6s", "limits.drift: 500ms -> 1s"} {
-		if text := shown.Text.Text(0); !strings.Contains(text, want) {
+		if text := shown.Text(); !strings.Contains(text, want) {
 			t.Errorf("%q is not shown to an approver:\n%s", want, text)
 		}
 	}

@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/internal/vary"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
@@ -31,6 +33,9 @@ func TestNoProposerHidesFields(t *testing.T) {
 	p.Limits.KeyBytes, p.Limits.ValueBytes, p.Limits.MutationBytes = 2000, 1<<20, 3<<19
 	p.Limits.TxnOps, p.Limits.JustificationBytes, p.Limits.BlockMutations = 64, 512, 5000
 	p.Limits.ValidFor, p.Limits.Drift = 5*time.Minute, 499*time.Millisecond
+	grant := vary.LongAuthor()
+	p.Authors = append(slices.Clone(p.Authors), grant)
+	slices.SortFunc(p.Authors, func(a, b scope.Author) int { return strings.Compare(a.Name, b.Name) })
 	x.propose(t, liar, &p)
 	var of *node.Motion
 	testwait.Until(t, "the motion is open at another anchor", func() bool {
@@ -45,7 +50,7 @@ func TestNoProposerHidesFields(t *testing.T) {
 	if err != nil {
 		t.Fatalf("an honest anchor cannot be shown the motion: %v", err)
 	}
-	text := shown.Text.Text(0)
+	text := shown.Text()
 	raw, err := shown.Full.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +65,12 @@ func TestNoProposerHidesFields(t *testing.T) {
 		}
 		if !strings.Contains(string(raw), values[1]) {
 			t.Errorf("the change of %s to %s is not in the JSON", field, values[1])
+		}
+	}
+
+	for _, prefix := range grant.Prefixes {
+		if !strings.Contains(text, string(prefix)) || !strings.Contains(string(raw), string(prefix)) {
+			t.Errorf("the right to change what is below %.5s… is not shown:\n%s", prefix, text)
 		}
 	}
 
