@@ -17,5 +17,6 @@
 //
 // In alias form, segments are brought into Unicode Normalization Form C, so
 // that one name typed on two keyboards is one key, and hold no white space,
-// control characters or marks that reorder text.
+// control characters, marks that reorder text or other characters that do not
+// show.
 package alias

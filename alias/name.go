@@ -3,8 +3,8 @@ package alias
 import (
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/aweigh/aweigh/internal/plain"
 )
 
 const (
@@ -66,7 +66,7 @@ func (n Name) Key() []byte {
 }
 
 // String is the one text that stands for n: Parse gives n back. Raw keys are
-// quoted unless they start with a slash and are printable.
+// quoted unless they start with a slash, end in no space and show as they are.
 func (n Name) String() string {
 	if n.IsZero() {
 		return ""
@@ -77,10 +77,10 @@ func (n Name) String() string {
 		b.WriteByte(' ')
 	}
 	if n.Raw() {
-		if n.key[0] == '/' && printable(n.key) {
+		if n.key[0] == '/' && plain.Text(n.key) && !strings.HasSuffix(n.key, " ") {
 			b.WriteString(n.key)
 		} else {
-			b.WriteString(strconv.Quote(n.key))
+			b.WriteString(plain.Quote(n.key))
 		}
 		return b.String()
 	}
@@ -101,8 +101,4 @@ func (n Name) String() string {
 		b.WriteString(strconv.FormatUint(n.version, 10))
 	}
 	return b.String()
-}
-
-func printable(s string) bool {
-	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }

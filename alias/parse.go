@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/aweigh/aweigh/internal/plain"
 )
 
 // SyntaxError states why a text is no name, and at which byte of it.
@@ -213,6 +215,8 @@ func (p *parser) segment(from, to, i int) (at int, reason string) {
 			return at, "a control character"
 		case unicode.IsSpace(r):
 			return at, "white space"
+		case plain.Hidden(r):
+			return at, "a character that does not show; write the key in quotes"
 		case i == 0 && (r == '/' || r == ':' || r == '"'):
 			return at, "TYPE holds no " + strconv.QuoteRune(r)
 		}

@@ -103,6 +103,9 @@ func TestErrorsPointAtTheOffendingByte(t *testing.T) {
 		{"org@w/a\u2028b", 7, "white space"},
 		{"org@w/a\x7fb", 7, "control"},
 		{"org@w/a\u202eb", 7, "control"},
+		{"org@w/a\ufe0f", 7, "does not show"},
+		{"org@w/\u2800a", 6, "does not show"},
+		{"o\u3164rg@w", 1, "does not show"},
 		{"org@w/a\xffb", 7, "UTF-8"},
 		{"org@w/a\xe2\x82", 7, "UTF-8"},
 		{"org@" + long + "/" + long, 605, "1024 bytes"},
@@ -137,6 +140,24 @@ func TestLimitsAreReachable(t *testing.T) {
 	} {
 		if n, err := alias.Parse(text); err != nil || n.String() != text {
 			t.Errorf("%.40q: %v", text, err)
+		}
+	}
+}
+
+// TestKeysThatLookAlikeAreWrittenApart: a key with a character that does not show, or with a space at its end, is not
+// written like the key without.
+func TestKeysThatLookAlikeAreWrittenApart(t *testing.T) {
+	for _, r := range " \ufe0f\u3164\u2800\u034f\u115f\uffa0\u180b\u17b4\u200b\u202e\u00ad\U000e0101" {
+		n, err := alias.FromKey([]byte("/prod/a" + string(r)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := n.String()
+		if !strings.HasPrefix(text, `"/prod/a`) || r != ' ' && strings.ContainsRune(text, r) {
+			t.Errorf("%U is written %q", r, text)
+		}
+		if again, err := alias.Parse(text); err != nil || again != n {
+			t.Errorf("%q reads %q: %v", text, again.Key(), err)
 		}
 	}
 }

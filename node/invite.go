@@ -16,6 +16,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
@@ -296,7 +297,7 @@ func (n *Replica) admit(ctx context.Context, p machine.Peer, k *knock) error {
 		return errNoTicket
 	}
 	if t := (Tickets{Name: k.Ticket, Uses: 1, For: time.Second}); k.Ticket == "" || t.Check() != nil || len(k.Name) > maxObserver ||
-		strings.ContainsFunc(k.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		plain.Name(k.Name) != nil {
 		return fmt.Errorf("%w: a knock of another form", ErrNotAdmitted)
 	}
 	said := knockBytes(n.network(), p, k.Ticket, k.Name)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
@@ -197,6 +198,8 @@ func (a *Approval) check() error {
 		switch id := p.Key.ID(); {
 		case len(p.Name) == 0 || len(p.Name) > maxAnchorName:
 			return fmt.Errorf("an approver needs a name of 1 to %d bytes", maxAnchorName)
+		case plain.Name(p.Name) != nil:
+			return fmt.Errorf("an approver: %w", plain.Name(p.Name))
 		case !a.ofKeys() && (p.Share > 0 || !p.Required):
 			return fmt.Errorf("approver %q of decisions must be required, and has no weight: what finalizes is the anchors' alone", p.Name)
 		case a.StepUp && (p.Share > 0 || p.Required):

@@ -3,9 +3,9 @@ package scope
 import (
 	"errors"
 	"fmt"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/trust"
 )
 
@@ -30,7 +30,7 @@ func (d *Decision) checkAttested() error {
 		return errors.New("a reason that is not UTF-8")
 	}
 	for _, r := range d.Reason {
-		if !unicode.IsPrint(r) {
+		if plain.Hidden(r) {
 			return fmt.Errorf("a reason with %q in it, which cannot be printed", r)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -128,6 +129,8 @@ func (a *Author) check(keyBytes int) error {
 	switch hasKey := a.Key.Scheme != "" || len(a.Key.Bytes) > 0; {
 	case a.Name == "" || len(a.Name) > maxAuthorName || !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unfitForName):
 		return fmt.Errorf("a name has 1 to %d bytes of text, without spaces and =", maxAuthorName)
+	case plain.Name(a.Name) != nil:
+		return plain.Name(a.Name)
 	case a.Who < OneKey || a.Who > OnList:
 		return fmt.Errorf("it permits %s, which is unknown", a.Who)
 	case a.Who != OneKey && hasKey:

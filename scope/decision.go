@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/trust"
 	"github.com/aweigh/aweigh/votes"
@@ -182,6 +183,8 @@ func (d *Decision) Check() error {
 		return fmt.Errorf("an anchor is admitted with the score that the policy gives, not with %d", a.Score)
 	case len(a.Name) == 0 || len(a.Name) > maxAnchorName || len(a.Peer) == 0 || len(a.Peer) > maxPeerName:
 		return fmt.Errorf("an anchor needs a name of 1 to %d bytes and a peer of 1 to %d", maxAnchorName, maxPeerName)
+	case plain.Name(a.Name) != nil:
+		return fmt.Errorf("an anchor: %w", plain.Name(a.Name))
 	case admits && (d.Sponsor.IsZero() || d.Sponsor == d.Subject):
 		return fmt.Errorf("an anchor is admitted on another anchor's surety")
 	}

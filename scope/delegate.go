@@ -9,6 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/lthash"
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 )
@@ -33,6 +34,9 @@ type Child struct {
 func (c *Child) Check() error {
 	if len(c.Name) > maxAnchorName {
 		return fmt.Errorf("a scope's name has at most %d bytes", maxAnchorName)
+	}
+	if err := plain.Name(c.Name); err != nil {
+		return fmt.Errorf("a scope: %w", err)
 	}
 	if string(c.Prefix) == "\x00" { // as the end of a range it would mean all keys
 		return fmt.Errorf("the prefix %q cannot be delegated", c.Prefix)

@@ -7,6 +7,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/trust"
 	"github.com/aweigh/aweigh/votes"
@@ -208,6 +209,9 @@ func (g Genesis) Check() (stoppable bool, err error) {
 			return false, err
 		}
 	}
+	if err := plain.Name(g.Name); err != nil {
+		return false, fmt.Errorf("%w: the network or scope: %w", ErrInvalid, err)
+	}
 	most := g.Policy.Limits.Anchors
 	switch {
 	case g.Time <= 0:
@@ -223,6 +227,9 @@ func (g Genesis) Check() (stoppable bool, err error) {
 	for _, a := range g.Anchors {
 		if a.Score > trust.MaxScore {
 			return false, fmt.Errorf("%w: anchor %q starts with a score of %d, above %d", ErrInvalid, a.Name, a.Score, trust.MaxScore)
+		}
+		if err := plain.Name(a.Name); err != nil {
+			return false, fmt.Errorf("%w: an anchor: %w", ErrInvalid, err)
 		}
 		if err := a.checkPeer(); err != nil {
 			return false, fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/aweigh/aweigh/internal/plain"
 )
 
 // Kind is the way in which a caller was recognized. The zero Kind means that no authenticator looked at the request.
@@ -134,7 +135,7 @@ func checkText(s string) error {
 		return errors.New("the name is not UTF-8")
 	case s[0] == ' ' || s[len(s)-1] == ' ':
 		return errors.New("the name begins or ends with a space")
-	case strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):
+	case !plain.Text(s):
 		return errors.New("the name has a character that cannot be printed")
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
+	"unicode/utf8"
 
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -17,6 +17,7 @@ import (
 	"github.com/aweigh/aweigh/internal/autocompact"
 	"github.com/aweigh/aweigh/internal/certs"
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -151,8 +152,11 @@ func CheckName(setting, name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("%w: %s has %d bytes, at most %d are taken", ErrSettings, setting, len(name), maxName)
 	}
-	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
-		return fmt.Errorf("%w: %s holds characters that do not print: %q", ErrSettings, setting, name)
+	if !plain.Text(name) || strings.ContainsRune(name, utf8.RuneError) {
+		return fmt.Errorf("%w: %s holds characters that do not print: %s", ErrSettings, setting, plain.Quote(name))
+	}
+	if err := plain.Name(name); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrSettings, setting, err)
 	}
 	return nil
 }

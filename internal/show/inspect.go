@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/lineage"
@@ -232,7 +233,7 @@ var (
 func condition(c *scope.Compare) string {
 	s := fmt.Sprintf("%s of %s %s ", targets[c.Target], keyRange(c.Key, c.End), relations[c.Relation])
 	if c.Target == scope.OnValue {
-		return s + fmt.Sprintf("%q", c.Value)
+		return s + plain.Quote(string(c.Value))
 	}
 	return s + fmt.Sprint(c.Number)
 }
@@ -243,9 +244,9 @@ func keyRange(key, end []byte) string {
 	case len(end) == 0:
 		return Key(key)
 	case len(end) == 1 && end[0] == 0:
-		return fmt.Sprintf("all keys from %q on", key)
+		return "all keys from " + plain.Quote(string(key)) + " on"
 	}
-	return fmt.Sprintf("all keys from %q up to %q", key, end)
+	return "all keys from " + plain.Quote(string(key)) + " up to " + plain.Quote(string(end))
 }
 
 // intended writes the effects of the motion.

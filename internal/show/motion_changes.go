@@ -7,6 +7,7 @@ import (
 	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/plain"
 )
 
 type motionChangeJSON struct {
@@ -81,7 +82,7 @@ func (p Printer) changes(m *aweighv1.Motion) error {
 	for _, c := range m.Changes {
 		name := Key(c.Key)
 		if len(c.RangeEnd) > 0 {
-			name += fmt.Sprintf(" … %q", c.RangeEnd)
+			name += " … " + plain.Quote(string(c.RangeEnd))
 		}
 		fmt.Fprintf(p.Out, "  %s\n", Line(name))
 		p.before(m, c)

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/plain"
 )
 
 // Format is how to write.
@@ -100,7 +100,7 @@ func (p Printer) table(rows ...[]string) error {
 func Key(key []byte) string {
 	n, err := alias.FromKey(key)
 	if err != nil {
-		return fmt.Sprintf("%q", key)
+		return plain.Quote(string(key))
 	}
 	return n.String()
 }
@@ -189,26 +189,24 @@ func headerOf(h *aweighv1.Header) *header {
 // anything in it does not print, so that it can neither move the cursor nor pass
 // for another line.
 func Line(s string) string {
-	if utf8.ValidString(s) && strings.IndexFunc(s, unprintable) < 0 {
+	if plain.Text(s) {
 		return s
 	}
-	return strconv.Quote(s)
+	return plain.Quote(s)
 }
 
 // Text is Line for text of several lines, whose line breaks stay.
 func Text(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
-		if utf8.ValidString(l) && strings.IndexFunc(l, unprintable) < 0 {
+		if plain.Text(l) {
 			continue
 		}
-		quoted := strconv.Quote(l)
+		quoted := plain.Quote(l)
 		lines[i] = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 	}
 	return strings.Join(lines, "\n")
 }
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // text is a value on one line of a table.
 func text(value []byte) string {
@@ -216,7 +214,7 @@ func text(value []byte) string {
 	if !utf8.Valid(value) {
 		return "(" + Count(len(value), "byte") + ")"
 	}
-	s := fmt.Sprintf("%q", value)
+	s := plain.Quote(string(value))
 	if printable := s[1 : len(s)-1]; printable == string(value) {
 		s = printable
 	}

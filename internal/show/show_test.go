@@ -4,27 +4,41 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"unicode"
 
 	"pgregory.net/rapid"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/plain"
+	"github.com/aweigh/aweigh/scope"
 )
 
 func TestTextOfOthersCannotSteerATerminal(t *testing.T) {
 	for in, want := range map[string]string{
-		"because we can": "because we can",
-		`a "b" é 漢`:      `a "b" é 漢`,
-		"\x1b[31mred":    `"\x1b[31mred"`,
-		"a\nb":           `"a\nb"`,
-		"a\tb":           `"a\tb"`,
-		"\u202egnp.exe":  `"\u202egnp.exe"`,
-		"\u0085":         `"\u0085"`,
-		"\xff":           `"\xff"`,
+		"because we can":      "because we can",
+		`a "b" é 漢`:           `a "b" é 漢`,
+		"\x1b[31mred":         `"\x1b[31mred"`,
+		"a\nb":                `"a\nb"`,
+		"a\tb":                `"a\tb"`,
+		"\u202egnp.exe":       `"\u202egnp.exe"`,
+		"\u0085":              `"\u0085"`,
+		"\xff":                `"\xff"`,
+		"a\ufe0f":             `"a\ufe0f"`,
+		"\u3164":              `"\u3164"`,
+		"a\U000e0101\u2800\"": `"a\U000e0101\u2800\""`,
 	} {
 		if got := Line(in); got != want {
 			t.Errorf("%q: got %s, want %s", in, got, want)
 		}
+	}
+	if got, want := Text("a\ufe0f\nb"), "a\\ufe0f\nb"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := condition(&scope.Compare{Target: scope.OnValue, Relation: scope.Equal, Key: []byte("/a\ufe0f"), Value: []byte("b\u2800")}),
+		`value of "/a\ufe0f" = "b\u2800"`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := keyRange([]byte("/a\ufe0f"), []byte("/b")), `all keys from "/a\ufe0f" up to "/b"`; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := Text("a\nb \"c\" \x1b[2J"), "a\nb \"c\" \\x1b[2J"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -32,7 +46,7 @@ func TestTextOfOthersCannotSteerATerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "text")
 		for _, r := range Line(s) + strings.ReplaceAll(Text(s), "\n", "") {
-			if !unicode.IsPrint(r) {
+			if !plain.Prints(r) {
 				t.Fatalf("%q shows %q", s, r)
 			}
 		}
@@ -40,7 +54,7 @@ func TestTextOfOthersCannotSteerATerminal(t *testing.T) {
 }
 
 func TestTablesHoldNothingThatDoesNotPrint(t *testing.T) {
-	const evil = "x\x1b]0;y\a\nz"
+	const evil = "x\x1b]0;y\a\nz\ufe0f\u3164"
 	var out bytes.Buffer
 	p := Printer{Out: &out, Format: Table}
 	for _, err := range []error{
@@ -59,7 +73,7 @@ func TestTablesHoldNothingThatDoesNotPrint(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if at := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); at >= 0 {
+	if at := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && !plain.Prints(r) }); at >= 0 {
 		t.Errorf("it prints %q", out.String()[at:])
 	}
 	if strings.Contains(out.String(), "\nz") {

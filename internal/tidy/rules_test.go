@@ -9,7 +9,7 @@ const module = "github.com/aweigh/aweigh"
 
 // Packages are named by their folder; "" is the root.
 var (
-	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "internal/refusal", "kv"}
+	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "internal/plain", "internal/refusal", "kv"}
 	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
 	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/authn", "internal/fence",
 		"internal/requestlog", "internal/socket")
@@ -27,11 +27,12 @@ var directions = []struct {
 	{"", nil, "the shared vocabulary stands on the standard library alone"},
 	{"internal/canon", []string{"internal/refusal"}, "the encoding knows nothing of what it encodes"},
 	{"internal/must", nil, "a helper for everyone imports no one"},
+	{"internal/plain", nil, "it looks at characters, whatever they name"},
 	{"internal/refusal", nil, "classes of reasons, whatever was refused"},
 	{"internal/curve", []string{"internal/must"}, "it looks at encodings of points, and knows no keys"},
 	{"internal/lthash", []string{"internal/must"}, "it hashes sets of elements, whatever they stand for"},
 	{"internal/fence", nil, "it looks at requests of HTTP, whatever they ask for"},
-	{"internal/authn", []string{""}, "it finds the callers of all surfaces, and uses none"},
+	{"internal/authn", []string{"", "internal/plain"}, "it finds the callers of all surfaces, and uses none"},
 	{"internal/requestlog", []string{"", "internal/authn", "kv"}, "it records requests of all surfaces, and uses none"},
 	{"internal/socket", nil, "it opens sockets, whatever is served there"},
 	{"kv", []string{""}, "storage as a vocabulary, below all who store"},

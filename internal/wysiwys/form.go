@@ -10,8 +10,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/aweigh/aweigh/internal/plain"
 )
 
 // Form is a rendering: fields in order, each with a value or with fields of its own.
@@ -83,15 +83,16 @@ func (f Form) digests(into map[string]string) {
 	}
 }
 
-// atom is a text that ends where it seems to: as it is, or quoted as in Go.
+// atom is a text that ends where it seems to: as it is, or quoted as in Go if a part of it
+// does not show.
 func atom(s string) string {
-	plain := s != "" && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) &&
+	bare := s != "" && plain.Text(s) &&
 		!strings.ContainsAny(s[:1], "\"( ") && !strings.HasSuffix(s, " ") && !strings.HasSuffix(s, ":") &&
 		!strings.Contains(s, ": ") && !strings.Contains(s, " -> ")
-	if plain {
+	if bare {
 		return s
 	}
-	return strconv.Quote(s)
+	return plain.Quote(s)
 }
 
 var errText = errors.New("not the text of a form")

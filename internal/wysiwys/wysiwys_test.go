@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/plain"
 	"github.com/aweigh/aweigh/internal/vary"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -182,6 +183,7 @@ func FuzzText(f *testing.F) {
 	f.Add("name", "value", "from", true)
 	f.Add("a: b", "c -> d", "\"", false)
 	f.Add(" ", ":", "", true)
+	f.Add("a\ufe0f", "\u3164", "b\u2800\U000e0101", true)
 	f.Fuzz(func(t *testing.T, name, value, from string, diff bool) {
 		x := Field{Name: name, Value: value, Diff: diff}
 		if diff {
@@ -192,6 +194,9 @@ func FuzzText(f *testing.F) {
 		back, err := parseText(text, nil)
 		if err != nil || back.Text() != text || len(back) != 3 || back[0].Value != value || back[0].From != x.From || back[1].Form[1].Name != name {
 			t.Fatalf("%q: %v\n%+v", text, err, back)
+		}
+		if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !plain.Prints(r) }) {
+			t.Fatalf("%+q does not show all of it", text)
 		}
 	})
 }

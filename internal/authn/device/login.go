@@ -8,9 +8,10 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/oauth2"
+
+	"github.com/aweigh/aweigh/internal/plain"
 )
 
 // Bounds of a login.
@@ -73,7 +74,7 @@ func show(out io.Writer, g *oauth2.DeviceAuthResponse) error {
 }
 
 func printable(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+	return !strings.ContainsFunc(s, func(r rune) bool { return !plain.Prints(r) })
 }
 
 // poll asks the token endpoint until the person has decided, at the pace that the issuer asks for (RFC 8628, section

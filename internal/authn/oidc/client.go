@@ -11,7 +11,8 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/aweigh/aweigh/internal/plain"
 )
 
 // Bounds of one request to an issuer.
@@ -96,7 +97,7 @@ func (b *body) Close() error {
 // Brief returns an error that wraps another, with a short text of printable characters.
 func Brief(err error) error {
 	text := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+		if !plain.Prints(r) {
 			return ' '
 		}
 		return r
