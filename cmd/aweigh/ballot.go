@@ -27,7 +27,8 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 		Use: word + " MOTION", Short: strings.ToUpper(word[:1]) + word[1:] + " a motion, as the anchor that answers or with a key", Args: cobra.ExactArgs(1),
 		Long: "Signs a ballot with the key of the anchor that answers, on whose machine this must run; or,\n" +
 			"with --key, with that of a file, as an approver that the policy names, and hands it in at any\n" +
-			"node. What is signed is shown first. Before a passphrase is asked for, read it.\n" +
+			"node. What is signed is shown first. Before a passphrase is asked for, read it. With --key,\n" +
+			"the node proves what it shows; without a proof, the command says so.\n" +
 			"A ballot cannot be taken back: two that contradict each other prove a lie, and cost\n" +
 			"the anchor its trust.",
 		Example: "  aweigh ballot " + word + " 4bf5122f --comment \"as discussed\"\n  aweigh ballot " + word + " 4bf5122f --key bob.key",
@@ -35,6 +36,8 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 	comment := c.Flags().String("comment", "", "public words, up to 1024 bytes")
 	key := c.Flags().String("key", "", "vote with the voter's key and not the anchor's: "+keyNames)
 	from := passphraseFlag(c)
+	network := a.networkFlag(c)
+	c.Flags().Lookup("network").Usage = "with --key, identity of the network, 64 hexadecimal digits: sign only what is proven for it"
 	anyway := c.Flags().Bool("anyway", false, "sign though the motion is closed, or would be void as things stand")
 	return a.askingOfMotions(c, func(ctx context.Context, s *session, args []string) error {
 		if len(*comment) > votes.MaxComment {
@@ -53,12 +56,15 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 			return fmt.Errorf("%w; --anyway signs a ballot all the same", err)
 		}
 		if *key != "" {
-			return a.voteWith(ctx, s, m, choice, *comment, *key, *from)
+			return a.voteWith(ctx, s, m, choice, *comment, *key, *from, *network)
 		}
 		if err := uncontradicted(m, word); err != nil {
 			return err
 		}
-		if err := s.mayVote(limited, m.Motion, word); err != nil {
+		if *network != "" || a.trusts.roster != "" {
+			return fmt.Errorf("%w: --network and --trusted are for --key; an anchor votes by what its own node states", errUsage)
+		}
+		if err := s.mayVote(limited, m.Motion, word, &vouched{header: m.Header, own: true}); err != nil {
 			return err
 		}
 		r, err := s.Client.Vote(limited, m.Motion.Id, word, *comment)
@@ -98,11 +104,15 @@ func votersOf(m *aweighv1.MotionResponse) (names []string) {
 }
 
 // voteWith signs a ballot with a voter's key, and hands it in at the node that answers.
-func (a *app) voteWith(ctx context.Context, s *session, m *aweighv1.MotionResponse, choice votes.Choice, comment, file, passphraseFile string) error {
+func (a *app) voteWith(ctx context.Context, s *session, m *aweighv1.MotionResponse, choice votes.Choice, comment, file, passphraseFile, network string) error {
 	if len(m.Header.GetNetwork()) != len(aweigh.Hash{}) || len(m.Motion.Scope) != len(aweigh.Hash{}) || len(m.Motion.Id) != len(aweigh.Hash{}) {
 		return fmt.Errorf("%w: the node returned no identity of the motion", errAbsent)
 	}
-	if err := s.mayVote(ctx, m.Motion, choice.String()); err != nil {
+	v, err := a.vouch(ctx, s, m, network)
+	if err != nil {
+		return err
+	}
+	if err := s.mayVote(ctx, m.Motion, choice.String(), v); err != nil {
 		return err
 	}
 	key, _, err := a.openKey(ctx, file, passphraseFile)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -231,28 +232,34 @@ func (s *session) closed(ctx context.Context, text string, absent error) error {
 	return votable(r.Motion)
 }
 
-// mayVote shows a motion on which an anchor is to vote, in full, on standard error, whatever the format of the answer.
-func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string) error {
+// mayVote shows a motion that is to be voted on, in full, on standard error, whatever the format of the answer, and
+// what of it is proven.
+func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string, v *vouched) error {
 	mo, err := show.Opening(m)
 	if err != nil {
 		return err
 	}
 	d := show.DecisionOf(m)
-	var known *scope.Policy
+	var stated *scope.Policy
 	if d != nil { // its policy is shown as a difference
-		if known, err = s.policyOver(ctx, m); err != nil {
+		if stated, err = s.policyOver(ctx, m); err != nil {
 			return fmt.Errorf("%w: the policy in force in %s is not known: %w", errContrary, scopeCalled(m.ScopePrefix), err)
 		}
 	}
-	shown, err := wysiwys.Motion(mo, known)
+	base := v.base(mo, stated)
+	shown, err := wysiwys.Motion(mo, base)
 	if err != nil {
 		return err
 	}
 	if d != nil {
-		s.warnLost(ctx, known, d)
+		s.warnLost(ctx, cmp.Or(base, stated), d)
 	}
 	what := fmt.Sprintf("motion %x of %s, on which is signed: %s", m.Id[:4], scopeCalled(m.ScopePrefix), strings.ToLower(choice))
-	return show.Printer{Out: s.told, Format: show.Table}.ToVote(what, mo, shown)
+	if err := (show.Printer{Out: s.told, Format: show.Table}).ToVote(what, mo, shown); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.told, "\n%s\n\n", v.worth())
+	return err
 }
 
 // fate is the error that a decision ended with, nil if it is open, carried or in effect.

@@ -40,7 +40,7 @@ func TestNewerDecisionsAreNotSigned(t *testing.T) {
 		id := opened.ID()
 		of := &aweighv1.Motion{Id: id[:], Mutation: opened.Mutation, Opening: canon.Encode(opened)}
 		change(of)
-		return (&session{told: io.Discard, Printer: show.Printer{Format: show.JSON}}).mayVote(t.Context(), of, "approve")
+		return (&session{told: io.Discard, Printer: show.Printer{Format: show.JSON}}).mayVote(t.Context(), of, "approve", &vouched{own: true})
 	}
 	if err := vote(func(*aweighv1.Motion) {}); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestWhatIsSignedIsShownInEachFormat(t *testing.T) {
 			}, last},
 			"a vote": {func(s *session) error {
 				id := put.ID()
-				return s.mayVote(t.Context(), &aweighv1.Motion{Id: id[:], Mutation: put.Mutation, Opening: canon.Encode(put)}, "approve")
+				return s.mayVote(t.Context(), &aweighv1.Motion{Id: id[:], Mutation: put.Mutation, Opening: canon.Encode(put)}, "approve", &vouched{own: true})
 			}, last},
 			"an application": {func(s *session) error {
 				return s.mayApply(&aweighv1.GovernResponse{Proposal: &aweighv1.Proposal{Decision: canon.Encode(applied)}}, applied.Sponsor[:], "vaasa")

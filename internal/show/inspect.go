@@ -48,7 +48,7 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 		[]string{"  caller", caller},
 		[]string{"  because", because},
 		[]string{"  opened", openedBy(r)},
-		[]string{"  proven", provenBy(r)},
+		[]string{"  proven", ProvenBy(r)},
 		[]string{"  deadline", deadline(r, now)},
 		[]string{"  asked for", mo.Approval.String()},
 		[]string{"  takes", takes(r)},
@@ -94,8 +94,8 @@ func deadline(r *scope.MotionReport, now aweigh.Instant) string {
 	return instant(int64(r.Motion.Deadline)) + ", " + remaining(r.Motion.Deadline, now)
 }
 
-// provenBy reports how much of an opening is proven.
-func provenBy(r *scope.MotionReport) string {
+// ProvenBy reports how much of an opening is proven.
+func ProvenBy(r *scope.MotionReport) string {
 	switch {
 	case r.Draft:
 		return fmt.Sprintf("that its author signed it, and who may vote by each approval of the policy of epoch %d; which approval "+
