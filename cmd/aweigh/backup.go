@@ -131,7 +131,8 @@ func (a *app) restore() *cobra.Command {
 			"must be signed by the node that --from names, by the peer ID that \"aweigh backup\" and\n" +
 			"\"aweigh status\" print, or by the identity that is in the directory already. Its store is\n" +
 			"checked against the network's final blocks: every roster, block and record. Keys that are in\n" +
-			"the directory already are kept, and so are settings. A restore that is interrupted leaves nothing.\n\n" +
+			"the directory already are kept, and so are settings. With --from any, settings that open ports\n" +
+			"for clients, decide who they are, or name files are left out, and listed. A restore that is interrupted leaves nothing.\n\n" +
 			"Old keys of anchors can sign another history. --trusted refuses it, by a roster that you\n" +
 			"know; without one, --from any takes no genesis older than --trusting-period.\n\n" +
 			"An anchor that starts from a backup asks the others before it signs. If it signed\n" +

@@ -1,9 +1,7 @@
 package backup
 
 import (
-	"fmt"
 	"net"
-	"os"
 	"strings"
 
 	"github.com/aweigh/aweigh/internal/home"
@@ -13,19 +11,7 @@ import (
 // beside changes the settings of a backup for an observer that runs beside the node that
 // was backed up, on the same machine or another: it has another name, listens at free
 // ports, announces nothing that is the other's, and knows where the other is.
-func beside(to home.Dir) error {
-	s, err := to.ReadSettings()
-	if err != nil {
-		return err
-	}
-	raw, err := os.ReadFile(to.Genesis())
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	g, err := scope.DecodeGenesis(raw)
-	if err != nil {
-		return err
-	}
+func beside(s *home.Settings, g scope.Genesis) {
 	for _, a := range g.Anchors {
 		if a.Name != s.Name { // the keys, which would identify the node, may not be in the backup
 			continue
@@ -50,7 +36,6 @@ func beside(to home.Dir) error {
 			*address = net.JoinHostPort(host, "0")
 		}
 	}
-	return to.SaveSettings(s)
 }
 
 // anyPort is a multiaddr with port 0, which is any that is free.

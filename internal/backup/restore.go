@@ -42,13 +42,15 @@ const Anyone = "any"
 type Restored struct {
 	Manifest
 	Report *fsck.Report
+	Left   []Setting // of the backup, which the node does not have
 }
 
 // Restore makes a node of a backup in a directory that holds none; keys and
 // settings that are there stay. The files are checked on the way, and the store
 // is audited before it gets its name. If ctx ends, nothing is left. Errors wrap
 // ErrThere, ErrBroken, ErrKeys, ErrSigner, fsck.ErrForged, fsck.ErrUnvouched, or are
-// that of Trusts or of ctx. An observer gets settings with which it runs beside the original.
+// that of Trusts or of ctx. An observer gets settings with which it runs beside the original, and a backup of Anyone
+// brings harmless settings alone.
 func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err error) {
 	to, m := k.To, &r.Manifest
 	if *m, err = readManifest(from); err != nil {
@@ -131,6 +133,11 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 	if r.Report, err = k.audit(ctx, fresh, genesis, m); err != nil {
 		return r, err
 	}
+	if brought {
+		if r.Left, err = k.settle(genesis); err != nil {
+			return r, err
+		}
+	}
 	if err := os.Rename(fresh, to.Store()); err != nil {
 		return r, fmt.Errorf("backup: %w", err)
 	}
@@ -139,11 +146,6 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 		return r, fmt.Errorf("backup: %w", err)
 	}
 	made = append(made, to.Genesis())
-	if k.Observer && brought {
-		if err := beside(to); err != nil {
-			return r, err
-		}
-	}
 	made = nil
 	return r, errors.Join(syncdir.Sync(to.Store()), syncdir.Sync(string(to)))
 }

@@ -73,14 +73,21 @@ func (p Printer) Restored(dir, from string, r *backup.Restored) error {
 		fmt.Fprintf(p.Out, "%s: %s in %s, network %.8s, height %d, as of %s\nsigned by node %s %s\n", Text(dir), Size(m.Size()),
 			Count(len(m.Files), "file"), m.Network, r.Report.Scopes[0].Head.Height, m.Made.Format(time.RFC3339), m.Node, Text(m.Name))
 		p.audited(r.Report)
+		if len(r.Left) > 0 {
+			fmt.Fprintf(p.Out, "left out of its settings; what you want of them, add to config.yaml in %s:\n", Text(dir))
+		}
+		for _, x := range r.Left {
+			fmt.Fprintf(p.Out, "  %s: %s\n", Line(x.Name), Line(x.Value))
+		}
 		_, err := fmt.Fprintf(p.Out, "start it:  aweigh node --data-dir %s\n", Word(dir))
 		return err
 	}
 	out := struct {
-		Directory string        `json:"directory"`
-		Backup    backupJSON    `json:"backup"`
-		Scopes    []auditedJSON `json:"scopes"` // as the audit found them, the root scope first
-	}{Directory: dir, Backup: backupOf(from, m)}
+		Directory string           `json:"directory"`
+		Backup    backupJSON       `json:"backup"`
+		Scopes    []auditedJSON    `json:"scopes"`             // as the audit found them, the root scope first
+		Left      []backup.Setting `json:"left_out,omitempty"` // settings of the backup that the node does not have
+	}{Directory: dir, Backup: backupOf(from, m), Left: r.Left}
 	for i := range r.Report.Scopes {
 		s := &r.Report.Scopes[i]
 		x := auditedJSON{Prefix: s.Prefix, Scope: s.Scope.String(), Vacant: s.Vacant, Epoch: uint64(s.Epoch), Roster: s.Roster.String()}
