@@ -74,6 +74,10 @@ const exitHelp = `Exit codes:
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
 
+// errKey is wrapped where a key or a prefix is not written as one, by errors that give it as it should be. No help text
+// says more.
+var errKey = errors.New("usage")
+
 // errSignal is wrapped where a signal ended a command that says how far it came.
 var errSignal = errors.New("interrupted")
 
@@ -122,6 +126,7 @@ var codes = []struct {
 	{errUnconfirmed, exitUsage},
 	{errContrary, exitCompare},
 	{errUsage, exitUsage},
+	{errKey, exitUsage},
 	{config.ErrConfig, exitUsage},
 	{node.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/audit"
@@ -29,6 +30,7 @@ import (
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/token"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/trust"
 	"github.com/spf13/cobra"
@@ -247,6 +249,24 @@ func TestUndecidedWritesSaySo(t *testing.T) {
 	var out bytes.Buffer
 	if err := (show.Printer{Out: &out, Format: show.JSON}).Undecided(u); err != nil || !strings.Contains(out.String(), `"mutation": ""`) {
 		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+// TestErrorsAboutKeysNeedNoUsage: an error about a key that is not written as one gives what to write, and the program
+// points at no help beside it. An error about a flag has both.
+func TestErrorsAboutKeysNeedNoUsage(t *testing.T) {
+	_, parsed := alias.Parse("nokey")
+	_, quoted := prefixOf(`"nokey`)
+	for _, err := range []error{
+		parsed, quoted, rooted("nokey", []byte("nokey")), likely("nokey", []byte("nokey")), likely("/a", []byte("/a")), likely("/a/*/", []byte("/a/*/")),
+		approvalChanges{set: &[]string{"prefix=nokey threshold=1/2 window=1h"}, drop: new([]string)}.apply(new(scope.Policy)),
+	} {
+		if err == nil || usageHelps(err) || exitCode(err, true) != exitUsage {
+			t.Errorf("%v: usage %v, exit code %d", err, usageHelps(err), exitCode(err, true))
+		}
+	}
+	if err := fmt.Errorf("%w: --rev is no number", errUsage); !usageHelps(err) {
+		t.Errorf("%v: no usage", err)
 	}
 }
 

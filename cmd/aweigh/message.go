@@ -23,11 +23,8 @@ import (
 )
 
 // usageHelps reports whether the usage of a failed command helps. It does not for errors of the node, a file or the
-// network.
-func usageHelps(err error) bool {
-	var syntax *alias.SyntaxError
-	return errors.Is(err, errUsage) || errors.Is(err, config.ErrConfig) || errors.As(err, &syntax)
-}
+// network, nor for a key, as its error says what to write.
+func usageHelps(err error) bool { return errors.Is(err, errUsage) || errors.Is(err, config.ErrConfig) }
 
 // packages matches the beginnings of errors that are for programmers: the package
 // that made them, and the sentinel for the command line.

@@ -230,7 +230,7 @@ func (x approvalChanges) apply(p *scope.Policy) error {
 			return err
 		}
 		if len(a.Prefix) > 0 && a.Prefix[0] != '/' && !strings.Contains(text, `prefix="`) {
-			return fmt.Errorf("%w: a prefix starts with / or stands in quotes; give prefix=/%s", errUsage, strings.Trim(string(a.Prefix), "/"))
+			return fmt.Errorf("%w: a prefix starts with / or stands in quotes; give prefix=/%s", errKey, strings.Trim(string(a.Prefix), "/"))
 		}
 		p.Approvals = policytext.SetApproval(p.Approvals, a)
 	}

@@ -130,7 +130,7 @@ func prefixOf(text string) ([]byte, error) {
 	if strings.HasPrefix(text, `"`) { // as keys with odd bytes are written
 		key, err := strconv.Unquote(text)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s is not quoted as in Go", errUsage, text)
+			return nil, fmt.Errorf("%w: %s is not quoted as in Go", errKey, text)
 		}
 		return []byte(key), nil
 	}
@@ -272,7 +272,7 @@ func rooted(text string, key []byte) error {
 	if len(key) == 0 || key[0] == '/' || strings.HasPrefix(text, `"`) {
 		return nil
 	}
-	return fmt.Errorf("%w: a key starts with / or stands in quotes; give %s", errUsage, show.Word("/"+strings.Trim(string(key), "/")+"/"))
+	return fmt.Errorf("%w: a key starts with / or stands in quotes; give %s", errKey, show.Word("/"+strings.Trim(string(key), "/")+"/"))
 }
 
 // likely reports why a prefix is likely a mistake. A delegation is permanent.
@@ -284,12 +284,12 @@ func likely(text string, prefix []byte) error {
 	case rooted(text, prefix) != nil:
 		return fmt.Errorf("%w, or --as-is", rooted(text, prefix))
 	case string(prefix) == "/":
-		return fmt.Errorf("%w: / takes along every key that begins so, which may be all, for good; --as-is if that is meant", errUsage)
+		return fmt.Errorf("%w: / takes along every key that begins so, which may be all, for good; --as-is if that is meant", errKey)
 	case prefix[len(prefix)-1] != '/':
-		return fmt.Errorf("%w: %s would take along every key that begins so, as %s, for good; give %s for those below it, or --as-is", errUsage,
+		return fmt.Errorf("%w: %s would take along every key that begins so, as %s, for good; give %s for those below it, or --as-is", errKey,
 			show.Key(prefix), show.Key(append(slices.Clip(prefix), "x/y"...)), show.Word(string(prefix)+"/"))
 	case strings.Contains(string(prefix), "//"), strings.Contains(path, "/../"), strings.Contains(path, "/./"), strings.ContainsAny(path, "*?"):
-		return fmt.Errorf("%w: %s stands for itself, byte by byte, and for good; --as-is if that is meant", errUsage, show.Key(prefix))
+		return fmt.Errorf("%w: %s stands for itself, byte by byte, and for good; --as-is if that is meant", errKey, show.Key(prefix))
 	}
 	return nil
 }
