@@ -44,18 +44,18 @@ var rights = map[string]right{
 
 	aweighv1connect.NodeNameProcedure: {may: ruling, local: never}, // it reaches all aliases of an object
 	aweighv1connect.NodeResolveProcedure: {
-		may: readingKey[*aweighv1.ResolveRequest], local: serializable, reads: true, shows: resolved,
+		may: readingKey[*aweighv1.ResolveRequest], local: serializable, reads: true, shows: namesShown,
 	},
 	aweighv1connect.NodeObjectProcedure: {may: ruling, reads: true}, // the request names no key
 	aweighv1connect.NodeRedirectsProcedure: {
-		may: reading[*aweighv1.RedirectsRequest], local: serializable, reads: true, shows: movesShown,
+		may: reading[*aweighv1.RedirectsRequest], local: serializable, reads: true, shows: namesShown,
 	},
 	aweighv1connect.NodeActProcedure: { // see mayAct
-		may: readingKey[*aweighv1.ActRequest], local: never, shows: resolved,
+		may: readingKey[*aweighv1.ActRequest], local: never, shows: namesShown,
 	},
 	aweighv1connect.NodeJudgeProcedure:   {may: readingKey[*aweighv1.JudgeRequest], local: serializable, reads: true},
 	aweighv1connect.NodeSignalsProcedure: {may: reading[*aweighv1.SignalsRequest]},
-	aweighv1connect.NodeHistoryProcedure: {may: readingKey[*aweighv1.HistoryRequest], reads: true, shows: entriesShown},
+	aweighv1connect.NodeHistoryProcedure: {may: readingKey[*aweighv1.HistoryRequest], reads: true, shows: namesShown},
 	aweighv1connect.NodeProveProcedure:   {may: ruling}, // a proof holds the whole mutation, with other keys and values
 	aweighv1connect.NodeTailProcedure:    {may: tailing},
 	aweighv1connect.NodeBackupProcedure:  {may: ruling},
@@ -184,40 +184,6 @@ func mayAct(ctx context.Context, class action.Class, key []byte) error {
 		err = refused(err)
 	}
 	return err
-}
-
-// resolved is for answers about the key that another one leads to.
-func resolved(r *auth.Rights, answer any) error {
-	m, ok := answer.(*aweighv1.ResolveResponse)
-	if !ok {
-		m = answer.(*aweighv1.ActResponse).GetResolved()
-	}
-	if m == nil {
-		return nil
-	}
-	return r.MayRead(m.Key, nil)
-}
-
-// movesShown is for answers with the keys that moved aliases lead to.
-func movesShown(r *auth.Rights, answer any) error {
-	for _, m := range answer.(*aweighv1.RedirectsResponse).Moved {
-		if err := r.MayRead(m.To, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entriesShown is for answers with the keys that entries of the history are about.
-func entriesShown(r *auth.Rights, answer any) error {
-	for _, e := range answer.(*aweighv1.HistoryResponse).Entries {
-		if len(e.Key) > 0 {
-			if err := r.MayRead(e.Key, nil); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // motionShown is for answers with a motion: a transaction of keys that the user may read and write, as the answer shows

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -24,6 +25,24 @@ type KeyLineage struct {
 	Entries []LineageEntry // newest first
 	More    bool           // there are older ones
 	Before  aweigh.UID     // the object that the key named before that one; zero if there is none
+}
+
+// names are the keys that the entries name.
+func (l *KeyLineage) names() referral.Ranges {
+	return func(visit func(key, end []byte) bool) bool {
+		for i := range l.Entries {
+			if !entryNames(&l.Entries[i].Entry)(visit) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// entryNames are the keys that an entry names: its own, and that of a version that was merged.
+func entryNames(e *lineage.Entry) referral.Ranges {
+	from, _ := scope.ParseMerged(e.Reason)
+	return referral.Keys(e.Key, from.Key)
 }
 
 // Lineage returns what happened to the object that a key names, or named last, at most limit entries.

@@ -76,13 +76,24 @@ func (n *Replica) hidesFrame(p machine.Peer, b *scope.CheckedBundle) bool {
 	return err != nil
 }
 
-// hidesProof returns scope.ErrNoReader if a proof shows a peer keys that it may not read: it holds a whole mutation.
-func (n *Replica) hidesProof(p machine.Peer, proof *scope.KeyProof) error {
-	if len(proof.Origin.Mutation) == 0 {
+// hidesNames returns scope.ErrNoReader if an answer names keys that a peer may not read. An answer can name others than
+// the question, such as further aliases of an object.
+func (n *Replica) hidesNames(p machine.Peer, names referral.Ranges) error {
+	some := false
+	names(func(_, _ []byte) bool { some = true; return false })
+	if !some {
 		return nil
 	}
+	return n.refuses(p, names)
+}
+
+// hidesProof returns scope.ErrNoReader if a proof shows a peer keys that it may not read: it holds a whole mutation.
+func (n *Replica) hidesProof(p machine.Peer, proof *scope.KeyProof) error {
 	may, err := n.mayReadNow(p)
 	if may || err != nil {
+		return err
+	}
+	if err := n.hidesNames(p, entryNames(&proof.Change.Entry)); err != nil || len(proof.Origin.Mutation) == 0 {
 		return err
 	}
 	m, err := scope.OpenMutation(proof.Origin.Mutation)
@@ -96,10 +107,7 @@ func (n *Replica) hidesProof(p machine.Peer, proof *scope.KeyProof) error {
 	}); !known {
 		return scope.ErrNoReader
 	}
-	if len(all.Ranges) == 0 {
-		return nil
-	}
-	return n.refuses(p, all.Each)
+	return n.hidesNames(p, all.Each)
 }
 
 // hidesVerdict returns scope.ErrNoReader if a peer may not know what the rules say of a verb on a key. A rule that the

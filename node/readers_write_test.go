@@ -215,3 +215,35 @@ func TestProofsShowNothingElse(t *testing.T) {
 	_, _, err = w.part.Resolve(ctx, []byte("/b/app/x"), 0, true)
 	w.refused("the object that moved", err)
 }
+
+// TestAnswersNameNoHiddenKeys: a node that may read one alias of an object gets no version that stands under another
+// key alone, and no history with such a key. A version that its alias shows, it gets.
+func TestAnswersNameNoHiddenKeys(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	w := newWriters(ctx, t)
+	write := func() { w.applied(w.inside.Txn(ctx, putTxn("/b/secret", "public"), Once{})) }
+	write()
+	bind := scope.Naming{Kind: scope.Bind, Key: []byte("/b/secret"), To: []byte("/b/app/pub")}
+	w.applied(w.inside.Naming(ctx, bind, Once{}))
+	write()
+	write()
+	pub := []byte("/b/app/pub")
+	r, _, err := w.part.Resolve(ctx, pub, 1, true)
+	if w.refused("a version of before the alias", err); len(r.Kv.Key) > 0 {
+		t.Errorf("it shows %q of %q", r.Kv.Value, r.Kv.Key)
+	}
+	for _, version := range []int64{0, 2, 3} {
+		r, _, err := w.part.Resolve(ctx, pub, version, true)
+		if err != nil || string(r.Kv.Key) != string(pub) || string(r.Kv.Value) != "public" {
+			t.Errorf("version %d, which the alias shows: %q of %q, %v", version, r.Kv.Value, r.Kv.Key, err)
+		}
+	}
+	l, _, err := w.part.Lineage(ctx, pub, 10)
+	if w.refused("a history with another key", err); len(l.Entries) > 0 {
+		t.Errorf("it shows %+v", l.Entries)
+	}
+	if l, _, err := w.part.Lineage(ctx, []byte("/b/app/x"), 10); err != nil || len(l.Entries) != 1 {
+		t.Errorf("a history of a key that it may read: %+v, %v", l, err)
+	}
+}

@@ -113,8 +113,11 @@ type foreignLineageEntry struct {
 // foreignEntries bounds the entries in one answer.
 const foreignEntries = 200
 
-func (n *Replica) historyForeign(ctx context.Context, v *View, x foreignHistory) ([]byte, error) {
+func (n *Replica) historyForeign(ctx context.Context, p machine.Peer, v *View, x foreignHistory) ([]byte, error) {
 	l, err := n.lineageIn(ctx, v, x.Key, int(x.Limit))
+	if err == nil {
+		err = n.hidesNames(p, l.names())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -213,12 +213,10 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 		if err == nil {
 			var r referral.Resolved
 			r, err = v.resolved(ctx, q.name.Key, q.name.Version)
-			if r.Moved != nil { // it was found under another key
-				if hidden := n.refuses(p, referral.Keys(q.name.Key, r.Moved.To)); hidden != nil {
+			if err == nil || r.Moved != nil {
+				if hidden := n.hidesNames(p, r.Names()); hidden != nil {
 					return hidden
 				}
-			}
-			if err == nil || r.Moved != nil {
 				a.Body = canon.Encode(r)
 			}
 		}
@@ -230,7 +228,7 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 			err = n.charge(ctx, p, int(q.past.Limit)*foreignEntry, 0)
 		}
 		if err == nil {
-			a.Body, err = n.historyForeign(ctx, v, q.past)
+			a.Body, err = n.historyForeign(ctx, p, v, q.past)
 		}
 	case referral.AskEvents:
 		if h := v.Head(); q.watch.From <= h.Revision { // there may be changes

@@ -60,15 +60,15 @@ func (v *View) resolved(ctx context.Context, key []byte, version int64) (r refer
 	if r, err = referral.Named(v.State, key); err != nil || version <= 0 || version == r.Number {
 		return r, err
 	}
-	if r.Kv, err = v.version(ctx, r.Kv.UID, version, r.Number); err != nil {
+	if r.Kv, err = v.version(ctx, r.Kv.UID, r.Key, version, r.Number); err != nil {
 		return r, err
 	}
 	r.Number = version
 	return r, nil
 }
 
-// version returns a version of an object by its number.
-func (v *View) version(ctx context.Context, u aweigh.UID, number, newest int64) (kv scope.KeyValue, err error) {
+// version returns a version of an object by its number: as an alias showed it, or as it was written under another key.
+func (v *View) version(ctx context.Context, u aweigh.UID, alias []byte, number, newest int64) (kv scope.KeyValue, err error) {
 	if number > newest {
 		return kv, fmt.Errorf("%w: the newest version is %d", scope.ErrNoVersion, newest)
 	}
@@ -80,7 +80,7 @@ func (v *View) version(ctx context.Context, u aweigh.UID, number, newest int64) 
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return kv, err
 	}
-	content, ok, err := v.Content(found)
+	content, ok, err := v.ContentUnder(found, alias)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: the content of version %d", scope.ErrCompacted, number)
 	}

@@ -224,6 +224,20 @@ func (s *State) Content(v Version) (KeyValue, bool, error) {
 	return KeyValue{}, false, nil
 }
 
+// ContentUnder is Content that prefers what the version shows under a key.
+func (s *State) ContentUnder(v Version, key []byte) (KeyValue, bool, error) {
+	for i := range v.shown {
+		if !bytes.Equal(v.shown[i].entry.Key, key) {
+			continue
+		}
+		kv, err := s.written(v.shown[i].index, &v.shown[i].entry)
+		if err != nil || kv != nil {
+			return *cmp.Or(kv, new(KeyValue)), err == nil, err
+		}
+	}
+	return s.Content(v)
+}
+
 // makesVersion reports whether an entry of a class stands for a version of an object;
 // the others show one under a further key, or none.
 func makesVersion(c lineage.Class) bool {

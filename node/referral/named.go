@@ -16,6 +16,15 @@ type Resolved struct {
 	Moved          *scope.Redirect // how it was found, if the requested key itself does not name it
 }
 
+// Names are the keys that the answer names.
+func (r *Resolved) Names() Ranges {
+	keys := [][]byte{r.Key, r.Kv.Key}
+	if r.Moved != nil {
+		keys = append(keys, r.Moved.Key, r.Moved.To)
+	}
+	return Keys(keys...)
+}
+
 // Named returns what a key stands for in a scope, in the newest version. The error wraps scope.ErrKeyNotFound if it
 // stands for nothing; r.Moved is set if that is because its object was moved and then deleted.
 func Named(s *scope.State, key []byte) (r Resolved, err error) {

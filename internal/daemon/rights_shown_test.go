@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh/action"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestAnswersNameNoHiddenKeys: a user that may read one alias of an object gets no version that stands under another
+// key alone, by a request for it or by a verb that reads, and no history with such a key. A version that its alias
+// shows, it gets.
+func TestAnswersNameNoHiddenKeys(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, 1, func(p *scope.Policy) { p.Actions = action.Table{{Verb: "get", Class: action.Read}} })
+	p := newPorts(t, r.on[0])
+	p.enable()
+	owner, err := client.Dial(p.d.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	hidden, pub := []byte("/b/hidden"), []byte("/a/pub")
+	put := func(key []byte, value string) {
+		t.Helper()
+		must[*aweighv1.PutResponse](t)(owner.Put(p.ctx, &aweighv1.PutRequest{Key: key, Value: []byte(value)}))
+	}
+	put(hidden, "secret")
+	put(hidden, "public")
+	bound, err := p.d.Node.Naming(p.ctx, scope.Naming{Kind: scope.Bind, Key: hidden, To: pub}, node.Once{})
+	if err != nil || bound.Code != scope.Applied {
+		t.Fatal(bound, err)
+	}
+	put(hidden, "public")
+	put(hidden, "public")
+	for user, may := range map[string]bool{"reader": false, "root": true} {
+		c := p.api(p.token(user))
+		for what, err := range map[string]error{
+			"resolves": asks(c.Resolve, p.ctx, &aweighv1.ResolveRequest{Key: pub, Version: 1}),
+			"acts":     asks(c.Act, p.ctx, &aweighv1.ActRequest{Verb: "get", Key: pub, Version: 1}),
+			"looks up": asks(c.History, p.ctx, &aweighv1.HistoryRequest{Key: pub}),
+		} {
+			if may && err != nil || !may && connect.CodeOf(err) != connect.CodePermissionDenied {
+				t.Errorf("%s %s a key that it may not read: %v", user, what, err)
+			}
+		}
+		for _, version := range []int64{0, 2, 3} {
+			m, err := c.Resolve(p.ctx, connect.NewRequest(&aweighv1.ResolveRequest{Key: pub, Version: version}))
+			if err != nil || string(m.Msg.Kv.Key) != string(pub) || string(m.Msg.Kv.Value) != "public" {
+				t.Errorf("%s, version %d: %v, %v", user, version, m, err)
+			}
+		}
+	}
+}
