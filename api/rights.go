@@ -76,8 +76,8 @@ var rights = map[string]right{
 	aweighv1connect.NodeWatchMotionProcedure:  {may: known, shows: motionShown},
 	aweighv1connect.NodeExportMotionProcedure: {may: ruling},
 	aweighv1connect.NodeWithdrawProcedure:     {may: ruling, local: never},
-	aweighv1connect.NodeBallotsProcedure:      {may: known},
-	aweighv1connect.NodeHandInProcedure:       {may: known}, // ballots are signed by their voters
+	aweighv1connect.NodeBallotsProcedure:      {may: ruling}, // they name motions, and hold comments
+	aweighv1connect.NodeHandInProcedure:       {may: known},  // ballots are signed by their voters
 
 	aweighv1connect.NodeUsersProcedure:  {may: ruling, reads: true},
 	aweighv1connect.NodeWhoAmIProcedure: {may: known, open: true}, // about the caller itself

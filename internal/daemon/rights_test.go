@@ -267,7 +267,7 @@ func TestUsersBindTheAPI(t *testing.T) {
 		"withdraw": {func(c methods) error {
 			return asks(c.Withdraw, ctx, &aweighv1.WithdrawRequest{Motion: id})
 		}, ""},
-		"ballots": {func(c methods) error { return streamed(c.Ballots, ctx, &aweighv1.BallotsRequest{}) }, "k"},
+		"ballots": {func(c methods) error { return streamed(c.Ballots, ctx, &aweighv1.BallotsRequest{}) }, ""},
 		"hand in": {func(c methods) error { return asks(c.HandIn, ctx, &aweighv1.HandInRequest{}) }, "k"},
 		"users":   {func(c methods) error { return asks(c.Users, ctx, &aweighv1.UsersRequest{}) }, ""},
 		"govern":  {func(c methods) error { return asks(c.Govern, ctx, &aweighv1.GovernRequest{}) }, "o"},
