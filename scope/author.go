@@ -367,10 +367,28 @@ func (x *execution) authorizes(m *CheckedMutation, op *Op) (failure error) {
 // lease deletes the key when the lease ends.
 func (r Rights) lacksOp(m *CheckedMutation, op *Op) (failure error) {
 	m.asksFor(op, func(verb string, key, end []byte) bool {
-		failure = r.lacks(verb, key, end)
+		switch {
+		case r.permits(verb, key, end):
+		case m.states(key, end):
+			failure = r.unauthorized(verb, key, end)
+		case m.Class == Lease:
+			failure = r.unauthorizedTo(verb, key, end, " a key of the lease")
+		default:
+			failure = r.unauthorizedTo(verb, key, end, " another alias of the object")
+		}
 		return failure == nil
 	})
 	return failure
+}
+
+// states reports whether a mutation names a range of keys in just this way. What it changes besides, its author may not
+// be permitted to read, so no reason names that.
+func (m *CheckedMutation) states(key, end []byte) (stated bool) {
+	m.Names(func(k, e []byte) bool {
+		stated = bytes.Equal(k, key) && bytes.Equal(e, end)
+		return !stated
+	})
+	return stated
 }
 
 // restricted reports whether some change of a mutation's author may not be permitted, by rules or by the list of
@@ -389,6 +407,11 @@ func (r Rights) unauthorized(verb string, key, end []byte) error {
 	} else if key != nil {
 		text = fmt.Sprintf(" %q", key)
 	}
+	return r.unauthorizedTo(verb, key, end, text)
+}
+
+// unauthorizedTo is unauthorized with the words for the keys.
+func (r Rights) unauthorizedTo(verb string, key, end []byte, text string) error {
 	who := "the policy does not permit this author"
 	if slices.ContainsFunc(r.entries, func(a *Author) bool { return a.permits(verb, key, end) || key == nil && a.Permits(verb, nil) }) {
 		who = "the token does not permit"

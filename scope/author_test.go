@@ -115,8 +115,16 @@ func TestP44AliasesDoNotExtendRights(t *testing.T) {
 	w.step(w.put("/sec/a", "first"))
 	w.step(w.naming(Naming{Kind: Bind, Key: []byte("/sec/a"), To: []byte("/pub/a")}))
 	w.author = testKey(t, 99)
-	if out := w.step(w.put("/pub/a", "stolen")).Outcomes[0]; out.Code != Failed || !strings.Contains(out.Reason, `put "/sec/a"`) {
+	if out := w.step(w.put("/pub/a", "stolen")).Outcomes[0]; out.Code != Failed || !strings.HasSuffix(out.Reason, "to put another alias of the object") {
 		t.Errorf("%s: %s", out.Code, out.Reason)
+	}
+	if out := w.step(w.put("/sec/b", "own")).Outcomes[0]; out.Code != Failed || !strings.HasSuffix(out.Reason, `to put "/sec/b"`) {
+		t.Errorf("a key that the mutation names: %s: %s", out.Code, out.Reason)
+	}
+	within := []Compare{{Target: OnVersion, Relation: Greater, Key: []byte("/"), End: []byte("0"), Number: 0}}
+	x := Txn{Compare: within, Success: []Op{{Kind: OpPut, Key: []byte("/pub/a"), Value: []byte("stolen")}}}
+	if out := w.step(w.mutation(Write, x)).Outcomes[0]; out.Code != Failed || strings.Contains(out.Reason, "/sec/a") {
+		t.Errorf("a range that it compares: %s: %s", out.Code, out.Reason)
 	}
 	if got := w.value("/sec/a"); got != "first" {
 		t.Errorf("it is %q now", got)
@@ -129,7 +137,7 @@ func TestP44LeasesDoNotExtendRights(t *testing.T) {
 	w.author = testKey(t, 97)
 	w.step(w.grant(7, 600), w.ops(leased("/sec/a", "first", 7)))
 	w.author = testKey(t, 99)
-	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseRevoke, IDs: []int64{7}})).Outcomes[0]; out.Code != Failed || !strings.Contains(out.Reason, `delete "/sec/a"`) {
+	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseRevoke, IDs: []int64{7}})).Outcomes[0]; out.Code != Failed || !strings.HasSuffix(out.Reason, "to delete a key of the lease") {
 		t.Errorf("%s: %s", out.Code, out.Reason)
 	}
 }

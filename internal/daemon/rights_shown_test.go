@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
@@ -55,5 +58,30 @@ func TestAnswersNameNoHiddenKeys(t *testing.T) {
 				t.Errorf("%s, version %d: %v, %v", user, version, m, err)
 			}
 		}
+	}
+}
+
+// TestErrorsNameNoHiddenKeys: an error about a key that was moved does not name the key that took its place.
+func TestErrorsNameNoHiddenKeys(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, 1)
+	p := newPorts(t, r.on[0])
+	p.enable()
+	owner, err := client.Dial(p.d.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	old, hidden := []byte("/a/old"), []byte("/b/hidden")
+	must[*aweighv1.PutResponse](t)(owner.Put(p.ctx, &aweighv1.PutRequest{Key: old, Value: []byte("v")}))
+	move := scope.Naming{Kind: scope.Move, Key: old, To: hidden, Until: aweigh.InstantOf(time.Now().Add(time.Hour))}
+	moved, err := p.d.Node.Naming(p.ctx, move, node.Once{})
+	if err != nil || moved.Code != scope.Applied {
+		t.Fatal(moved, err)
+	}
+	must[*aweighv1.DeleteResponse](t)(owner.Delete(p.ctx, &aweighv1.DeleteRequest{Key: hidden}))
+	err = asks(p.api(p.token("reader")).Resolve, p.ctx, &aweighv1.ResolveRequest{Key: old})
+	if connect.CodeOf(err) != connect.CodeNotFound || strings.Contains(err.Error(), string(hidden)) {
+		t.Error(err)
 	}
 }

@@ -35,7 +35,7 @@ func Named(s *scope.State, key []byte) (r Resolved, err error) {
 	r.Moved = found.Moved
 	switch {
 	case !ok && r.Moved != nil:
-		return r, fmt.Errorf("%w: %q was moved to %q, and its object %s is deleted since; see its history", scope.ErrKeyNotFound, key, r.Moved.To, r.Moved.Object)
+		return r, fmt.Errorf("%w: %q was moved, and its object %s is deleted since; see its history", scope.ErrKeyNotFound, key, r.Moved.Object)
 	case !ok:
 		return r, fmt.Errorf("%w: %q", scope.ErrKeyNotFound, key)
 	}

@@ -160,10 +160,34 @@ func (m *Model) denied(mut *scope.CheckedMutation, q ask) error {
 	if slices.ContainsFunc(m.entriesFor(mut), q.does) {
 		who = "the token does not permit"
 	}
-	if len(q.key) > 64 {
+	switch {
+	case q.key != nil && mut.Class == scope.Lease:
+		key = " a key of the lease"
+	case q.key != nil && !stated(mut, q.key, q.end):
+		key = " another alias of the object"
+	case len(q.key) > 64:
 		key = fmt.Sprintf(" %q…", q.key[:64])
-	} else if q.key != nil {
+	case q.key != nil:
 		key = fmt.Sprintf(" %q", q.key)
 	}
 	return fmt.Errorf("%w: %s to %s%s", scope.ErrDenied, who, q.verb, key)
+}
+
+// stated reports whether a mutation has a range of keys among its own.
+func stated(mut *scope.CheckedMutation, key, end []byte) bool {
+	is := func(k, e []byte) bool { return string(k) == string(key) && string(e) == string(end) }
+	if a := mut.Action; a != nil && is(a.Key, nil) {
+		return true
+	}
+	if n := mut.Naming; n != nil && (is(n.Key, nil) || is(n.To, nil) || is(n.From, nil)) {
+		return true
+	}
+	var in func(t *scope.Txn) bool
+	in = func(t *scope.Txn) bool {
+		return slices.ContainsFunc(t.Compare, func(c scope.Compare) bool { return is(c.Key, c.End) }) ||
+			slices.ContainsFunc(slices.Concat(t.Success, t.Failure), func(op scope.Op) bool {
+				return op.Kind == scope.OpTxn && in(op.Txn) || op.Kind != scope.OpTxn && is(op.Key, op.End)
+			})
+	}
+	return mut.Class == scope.Write && in(mut.Txn)
 }
