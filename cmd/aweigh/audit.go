@@ -28,8 +28,9 @@ func (a *app) auditTail() *cobra.Command {
 			"and for whom it acted, the block, and the entry's hash; values never. The last line is a\n" +
 			"head, signed by the anchors, which proves all lines: \"aweigh verify --audit\". The \"next\"\n" +
 			"of a line, as --since, goes on exactly after it, also by appending to the same file.\n\n" +
-			"With --prefix, other entries are represented by hashes. That these have other keys is then\n" +
-			"the node's statement.\n\n" +
+			"With --prefix, other entries are represented by hashes, and the trail states the prefix. A hash\n" +
+			"can take the place of any entry, also of one with such a key: that no such entry is hidden is\n" +
+			"the statement of the node, and of each holder of the file since.\n\n" +
 			"-o cloudevents writes CloudEvents 1.0, and -o syslog messages of RFC 5424, both without what\n" +
 			"proves them. With --follow it goes on until interrupted, and writes the head then; a file\n" +
 			"without one gets it by another run with --since.",
@@ -55,7 +56,7 @@ func (a *app) auditTail() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		t := tail{app: a, session: s, network: id, next: index, to: bufio.NewWriter(a.out)}
+		t := tail{app: a, session: s, network: id, prefix: []byte(*prefix), next: index, to: bufio.NewWriter(a.out)}
 		req := &aweighv1.TailRequest{SinceRevision: revision, SinceIndex: index, Prefix: []byte(*prefix),
 			Follow: *follow}
 		return t.run(ctx, req)
@@ -67,7 +68,8 @@ type tail struct {
 	*app
 	*session
 	network aweigh.NetworkID
-	next    int64 // index of the next entry
+	prefix  []byte // of the keys that are wanted
+	next    int64  // index of the next entry
 	to      *bufio.Writer
 }
 
@@ -105,7 +107,7 @@ func (t *tail) run(ctx context.Context, req *aweighv1.TailRequest) error {
 
 // page writes a page.
 func (t *tail) page(p *aweighv1.TailResponse) error {
-	lines, err := audit.Lines(p.Items)
+	lines, err := audit.Lines(p.Items, t.prefix)
 	if err != nil {
 		return err
 	}

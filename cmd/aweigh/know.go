@@ -130,9 +130,12 @@ func (a *app) verify() *cobra.Command {
 			"FILE may be -, standard input.\n\n" +
 			"With --audit, it verifies a trail that \"aweigh audit tail\" wrote: that each line has the hash of\n" +
 			"its entry, that none between the first and the last was changed, added, removed or moved, and\n" +
-			"that a final head holds them all. It names the first line that is wrong.",
+			"that a final head holds them all. It names the first line that is wrong. A trail of \"audit tail\n" +
+			"--prefix\" needs the same --prefix here: it may have hashes in the place of lines. These hide\n" +
+			"any entries, also some with such keys.",
 		Example: "  aweigh verify greeting.proof --network 3f1a…\n  aweigh verify greeting.proof --network 3f1a… --trusted 12:9c56…\n" +
-			"  aweigh verify --audit trail.jsonl --network 3f1a… --checkpoint head.note",
+			"  aweigh verify --audit trail.jsonl --network 3f1a… --checkpoint head.note\n" +
+			"  aweigh verify --audit registry.jsonl --network 3f1a… --prefix /registry/",
 	}
 	var trail trailFlags
 	trail.add(c)

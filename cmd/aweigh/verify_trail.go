@@ -15,14 +15,16 @@ import (
 
 // trailFlags are the flags of verify that are about trails.
 type trailFlags struct {
-	file, checkpoint string
-	bare             bool
+	file, checkpoint, prefix string
+	bare                     bool
 }
 
 func (f *trailFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "audit", "", "verify this trail, which \"aweigh audit tail\" wrote")
 	c.Flags().StringVar(&f.checkpoint, "checkpoint", "",
 		"with --audit: a file of \"aweigh checkpoint\", a state that the trail must go through")
+	c.Flags().StringVar(&f.prefix, "prefix", "",
+		"with --audit: the trail is of the keys that begin so, and may hide entries")
 	c.Flags().BoolVar(&f.bare, "bare-times", false,
 		"with --audit: accept lines whose block and time nothing proves, of a node with --prune")
 }
@@ -30,8 +32,8 @@ func (f *trailFlags) add(c *cobra.Command) {
 // chosen reports whether a trail is to be verified, and not the proof that args name.
 func (f *trailFlags) chosen(args []string) (bool, error) {
 	switch {
-	case f.file == "" && (f.checkpoint != "" || f.bare):
-		return false, fmt.Errorf("%w: --checkpoint and --bare-times are about a trail, which --audit names", errUsage)
+	case f.file == "" && (f.checkpoint != "" || f.bare || f.prefix != ""):
+		return false, fmt.Errorf("%w: --checkpoint, --prefix and --bare-times are about a trail, which --audit names", errUsage)
 	case (f.file == "") == (len(args) == 0):
 		return false, fmt.Errorf("%w: name the file of a proof, or one of a trail with --audit", errUsage)
 	}
@@ -45,7 +47,7 @@ func (a *app) verifyTrail(p show.Printer, f *trailFlags, network string, pinned 
 		return err
 	}
 	defer file.Close()
-	o := audit.Options{BareTimes: f.bare, Trust: func(x *scope.Ancestry) error { return a.trusts.check(x.Root()) }}
+	o := audit.Options{BareTimes: f.bare, Prefix: []byte(f.prefix), Trust: func(x *scope.Ancestry) error { return a.trusts.check(x.Root()) }}
 	if pinned {
 		id, err := networkOf(network)
 		if err != nil {

@@ -60,21 +60,13 @@ type Change struct {
 	Final         string  `json:"final,omitempty"` // what makes the block final, on the first line of each block
 }
 
-// gap is the line of entries that a trail does not show: those before its first, or those with other keys than wanted.
-type gap struct {
-	Kind   string   `json:"kind"`
-	Next   string   `json:"next"`
-	From   int64    `json:"from"`
-	To     int64    `json:"to"`     // the index after the last
-	Hashes []string `json:"hashes"` // as lineage.Tree.Skip takes them
-}
-
-// Lines are the lines of a page of a lineage.
-func Lines(items []*aweighv1.TailItem) ([]any, error) {
+// Lines are the lines of a page of a lineage, of the keys that begin with a prefix.
+func Lines(items []*aweighv1.TailItem, prefix []byte) ([]any, error) {
 	lines := make([]any, 0, len(items))
 	for _, x := range items {
 		if len(x.Entry) == 0 {
 			g := gap{Kind: KindGap, Next: since(x.To), From: x.Index, To: x.To, Hashes: []string{}}
+			g.Prefix, g.PrefixBase64 = keyField(prefix)
 			for _, h := range x.Hashes {
 				g.Hashes = append(g.Hashes, hex.EncodeToString(h))
 			}
@@ -150,11 +142,14 @@ func (c *Change) entry() (e lineage.Entry, err error) {
 	return e, nil
 }
 
-func (c *Change) key() []byte {
-	if c.Key != nil {
-		return []byte(*c.Key)
+func (c *Change) key() []byte { return fieldKey(c.Key, c.KeyBase64) }
+
+// fieldKey is the key of keyField.
+func fieldKey(text *string, raw []byte) []byte {
+	if text != nil {
+		return []byte(*text)
 	}
-	return c.KeyBase64
+	return raw
 }
 
 func keyField(key []byte) (text *string, raw []byte) {

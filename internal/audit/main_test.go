@@ -90,7 +90,7 @@ func (n *network) trail(t *testing.T, req *aweighv1.TailRequest) (lines []string
 		lines = append(lines, string(text))
 	}
 	if err := n.Tail(t.Context(), req, func(r *aweighv1.TailResponse) error {
-		page, err := audit.Lines(r.Items)
+		page, err := audit.Lines(r.Items, req.Prefix)
 		for _, line := range page {
 			add(line)
 		}

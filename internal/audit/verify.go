@@ -27,15 +27,19 @@ type Options struct {
 	NoteSigned func(epochs []*scope.Epoch) error
 	// BareTimes accepts lines whose block and time nothing proves, as those of a node that dropped its blocks.
 	BareTimes bool
+	// Prefix is that of the keys that the trail must be about. Empty: all keys, so that no entry may be hidden between
+	// the first line and the last.
+	Prefix []byte
 }
 
 // Report states what a verified trail shows.
 type Report struct {
 	Genesis     scope.Genesis
-	First, Next int64 // the entries that it shows or hides, without those before its first line
-	Changes     int64 // lines of entries
-	Hidden      int64 // entries that it does not show
-	Bare        int64 // lines whose block and time nothing proves
+	First, Next int64  // the entries that it shows or hides, without those before its first line
+	Changes     int64  // lines of entries
+	Hidden      int64  // entries that it does not show, whatever their keys are
+	Prefix      []byte // of the keys of those that it shows: Options.Prefix
+	Bare        int64  // lines whose block and time nothing proves
 	Heads       int64
 	Head        scope.Finality // of the block that names the newest head
 	Epoch       *scope.Epoch   // of that block
@@ -43,8 +47,8 @@ type Report struct {
 }
 
 // Verify verifies a trail: each line has the hash of its entry, no line was changed, added, removed or moved between
-// the first and the last, and a final head holds them all. Errors wrap ErrTrail and name the line, or are those of the
-// file.
+// the first and the last, and a final head holds them all. With Options.Prefix, hashes may take the place of lines, and
+// nothing proves which entries these are. Errors wrap ErrTrail and name the line, or are those of the file.
 func Verify(file io.ReadSeeker, o Options) (*Report, error) {
 	epochs, err := rulers(file, &o)
 	if err != nil {
@@ -234,6 +238,9 @@ func (v *verifier) change(c *Change) error {
 		return fmt.Errorf("it is entry %d, and the entries from %d on are missing: lines were removed or moved",
 			c.Index, v.tree.Size())
 	}
+	if !bytes.HasPrefix(e.Key, v.o.Prefix) {
+		return fmt.Errorf("its key %q does not begin with %q", e.Key, v.o.Prefix)
+	}
 	if err := c.is(&e); err != nil {
 		return err
 	}
@@ -347,41 +354,6 @@ func (v *verifier) blame(err error) error {
 	return fmt.Errorf("%w: of the lines from %d to %d at least one is not that of its entry", err, v.good+1, v.n-1)
 }
 
-func (v *verifier) gap(g *gap) error {
-	hashes := make([]aweigh.Hash, len(g.Hashes))
-	for i, text := range g.Hashes {
-		var err error
-		if hashes[i], err = aweigh.ParseHash(text); err != nil {
-			return fmt.Errorf("%w: %w", ErrLine, err)
-		}
-	}
-	if g.Next != since(g.To) || g.From >= g.To {
-		return fmt.Errorf("%w: entries from %d up to %d", ErrLine, g.From, g.To)
-	}
-	if g.From == 0 && v.tree.Size() > 0 { // the trail was written in several runs, and goes on here
-		var before lineage.Tree
-		if err := before.Skip(g.To, hashes); err != nil {
-			return err
-		}
-		switch at := v.tree.Size(); {
-		case g.To != at:
-			return fmt.Errorf("it goes on with entry %d after entry %d: lines are missing, or come twice", g.To, at-1)
-		case before.Head() != v.tree.Head():
-			return v.blame(errors.New("it names another history before it"))
-		}
-		return nil
-	}
-	if g.From != v.tree.Size() {
-		return fmt.Errorf("it stands for entries from %d on, and the line before ends before %d", g.From, v.tree.Size())
-	}
-	if v.report.First < 0 && g.From == 0 {
-		v.report.First = g.To
-	} else {
-		v.report.Hidden += g.To - g.From
-	}
-	return v.tree.Skip(g.To, hashes)
-}
-
 func (v *verifier) head(l *Head) error {
 	a, epochs, err := l.read(v.o.Network, v.o.Trust)
 	if err != nil {
@@ -414,7 +386,7 @@ func (v *verifier) head(l *Head) error {
 
 func (v *verifier) end() (*Report, error) {
 	r := &v.report
-	r.Next, r.Noted = v.tree.Size(), v.mention
+	r.Next, r.Noted, r.Prefix = v.tree.Size(), v.mention, v.o.Prefix
 	if r.First < 0 {
 		r.First = r.Next
 	}

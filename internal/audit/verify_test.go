@@ -33,11 +33,12 @@ func TestTrailsShowEveryChange(t *testing.T) {
 	for name, x := range map[string]struct {
 		lines          []string
 		changes, first int64
+		prefix         string
 	}{
-		"whole": {whole, size, 0}, "later": {later, size - 4, 4}, "of a prefix": {part, 7, 0},
-		"of a prefix, grown": {grown, 9, 0}, "begun again where there was no head": {twice, size + 3, 0},
+		"whole": {whole, size, 0, ""}, "later": {later, size - 4, 4, ""}, "of a prefix": {part, 7, 0, "/a/"},
+		"of a prefix, grown": {grown, 9, 0, "/a/"}, "begun again where there was no head": {twice, size + 3, 0, ""},
 	} {
-		r, err := n.verify(x.lines, nil)
+		r, err := n.verify(x.lines, func(o *audit.Options) { o.Prefix = []byte(x.prefix) })
 		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, strings.Join(x.lines, ""))
 			continue
@@ -264,5 +265,43 @@ func TestTimesAreProven(t *testing.T) {
 	r, err := n.verify(lines, func(o *audit.Options) { o.BareTimes = true })
 	if err != nil || r.Bare != r.Changes {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestHiddenEntriesAreForTrailsOfAPrefix: hashes take the place of lines only if the verifier knows of which prefix the
+// trail is, and all lines agree with that.
+func TestHiddenEntriesAreForTrailsOfAPrefix(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	n.write(t, 0, 5)
+	of := func(prefix string) func(*audit.Options) {
+		return func(o *audit.Options) { o.Prefix = []byte(prefix) }
+	}
+	whole, part := n.trail(t, &aweighv1.TailRequest{}), n.trail(t, &aweighv1.TailRequest{Prefix: []byte("/a/")})
+	for i, line := range whole {
+		var c audit.Change
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		if c.Kind != audit.KindChange || i == 0 {
+			continue
+		}
+		for _, prefix := range []string{"", `"prefix":"/a/",`} {
+			hidden := slices.Clone(whole)
+			hidden[i] = fmt.Sprintf(`{"kind":"gap","next":"@%d",%s"from":%d,"to":%d,"hashes":[%q]}`+"\n", i+1, prefix, i, i+1, c.Hash)
+			for how, change := range map[string]func(*audit.Options){"no prefix": nil, "a prefix": of("/a/")} {
+				if _, err := n.verify(hidden, change); !errors.Is(err, audit.ErrTrail) {
+					t.Errorf("line %d of a full trail, hidden with %q, verified with %s: %v", i+1, prefix, how, err)
+				}
+			}
+		}
+	}
+	if r, err := n.verify(part, of("/a/")); err != nil || r.Hidden == 0 {
+		t.Errorf("a trail of its prefix: %+v, %v", r, err)
+	}
+	for _, other := range []string{"", "/", "/a/1", "/b/"} {
+		if _, err := n.verify(part, of(other)); !errors.Is(err, audit.ErrTrail) {
+			t.Errorf("a trail of /a/, verified as one of %q: %v", other, err)
+		}
 	}
 }

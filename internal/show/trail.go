@@ -22,10 +22,11 @@ func (p Printer) Trail(r *audit.Report) error {
 			First    int64  `json:"first"` // index of the first entry
 			Next     int64  `json:"next"`  // index after the last entry
 			Changes  int64  `json:"changes"`
-			Hidden   int64  `json:"hidden"`     // entries of other keys, represented by hashes
-			Bare     int64  `json:"bare_times"` // lines whose block and time nothing proves
-			Noted    bool   `json:"checkpoint"` // it goes through the checkpoint that was named
-			Height   uint64 `json:"height"`     // of the block with the head
+			Hidden   int64  `json:"hidden"`                // entries that hashes represent, whatever their keys are
+			Keys     []byte `json:"keys_prefix,omitempty"` // of the keys of the changes, as --prefix stated it
+			Bare     int64  `json:"bare_times"`            // lines whose block and time nothing proves
+			Noted    bool   `json:"checkpoint"`            // it goes through the checkpoint that was named
+			Height   uint64 `json:"height"`                // of the block with the head
 			Block    string `json:"block"`
 			TimeNs   int64  `json:"time_ns"`
 			Epoch    uint64 `json:"epoch"`
@@ -34,7 +35,7 @@ func (p Printer) Trail(r *audit.Report) error {
 			Weight   uint64 `json:"weight"` // of the anchors that signed the block
 			AllVotes uint64 `json:"total_weight"`
 		}{
-			r.Genesis.Network().String(), r.Genesis.Hash().String(), string(r.Genesis.Prefix()), r.First, r.Next, r.Changes, r.Hidden, r.Bare, r.Noted,
+			r.Genesis.Network().String(), r.Genesis.Hash().String(), string(r.Genesis.Prefix()), r.First, r.Next, r.Changes, r.Hidden, r.Prefix, r.Bare, r.Noted,
 			uint64(h.Height), h.Hash().String(), int64(h.Time), uint64(h.Epoch), h.LineageSize, h.LineageRoot.String(), weight, total,
 		})
 	}
@@ -47,10 +48,13 @@ func (p Printer) Trail(r *audit.Report) error {
 		shown += fmt.Sprintf(", entries %d to %d", r.First, r.Next-1)
 	}
 	rows := [][]string{{"trail", shown}}
+	if len(r.Prefix) > 0 {
+		rows = append(rows, []string{"keys", fmt.Sprintf("all begin with %s", Key(r.Prefix))})
+	}
 	if r.Hidden > 0 {
 		rows = append(rows,
 			[]string{"hidden",
-				fmt.Sprintf("%s, represented by hashes; that they have other keys is the node's statement",
+				fmt.Sprintf("%s, represented by hashes; nothing proves that their keys are others",
 					Count(r.Hidden, "entry"))})
 	}
 	if r.Bare > 0 {
