@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // actors is a cluster whose root lets the nodes of some anchors pay, and whose child
@@ -275,5 +277,49 @@ func TestSignalsThatWaitAreBoundedInBytes(t *testing.T) {
 	}
 	if all = nil; s.bytes != 0 {
 		t.Errorf("%d bytes are counted when all are gone", s.bytes)
+	}
+}
+
+// TestSignalsNeedAnEntry: a node gives and takes signals of authors alone whose entry in the policy permits the verb on
+// the key, and none by a token.
+func TestSignalsNeedAnEntry(t *testing.T) {
+	var alice, stranger votes.PrivateKey
+	for _, key := range []*votes.PrivateKey{&alice, &stranger} {
+		var err error
+		if *key, err = votes.GenerateKey(votes.Ed25519, rand.Reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := scope.DefaultPolicy(quorum.BFT)
+	policy.Actions = action.Table{{Verb: "wave", Class: action.Signal}}
+	policy.Authors = []scope.Author{
+		{Name: "alice", Who: scope.OneKey, Key: alice.Public(), Verbs: []string{"wave"}, Prefixes: [][]byte{[]byte("/user/")}},
+		{Name: "anchors", Who: scope.Anchors, Verbs: []string{scope.VerbPut}},
+	}
+	n := startClusterUnder(t, 1, policy, func(int, *Node) {}).nodes[0]
+	if to, err := n.Signal(t.Context(), "wave", []byte("/user/x"), nil, Once{}); !errors.Is(err, scope.ErrDenied) {
+		t.Errorf("an anchor's node whose entry is to put alone: %d, %v", to, err)
+	}
+	heard := func(key votes.PrivateKey, at string, grants ...[]byte) bool {
+		t.Helper()
+		m := n.root.mutation(scope.Act, canon.Encode(doing("wave", action.Signal, at, "")), n.root.filled(Once{}))
+		m.Author, m.Grants = aweigh.Hash{}, grants
+		b, err := scope.Sign(key, n.root.Limits(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return isSignal(b) && n.root.heard(b)
+	}
+	g, err := scope.SignGrant(alice.Signer(), scope.Grant{
+		Scope: n.root.id, To: stranger.Public(), Name: "ci", NotAfter: n.root.time().Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if heard(stranger, "/user/x") || heard(alice, "/prod/deploy") || heard(stranger, "/user/x", g.Encode()) {
+		t.Error("a signal without an entry, or by a token, is taken")
+	}
+	if !heard(alice, "/user/x") {
+		t.Error("a signal with an entry is not taken")
 	}
 }

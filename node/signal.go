@@ -15,9 +15,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Signals are actions that are neither ordered nor stored. The node that takes a signal asks the scopes on the way,
-// signs it, delivers it to its watchers of the key, and passes it by gossip to the other nodes of the scope, which
-// check it against their own state. Gossip loses messages: a signal reaches a watcher at most once.
+// Signals are actions that are neither ordered nor stored. The node that takes a signal asks the scopes on the way and
+// the list of authors, signs it, delivers it to its watchers of the key, and passes it by gossip to the other nodes of
+// the scope, which check it against their own state. Gossip loses messages: a signal reaches a watcher at most once.
 
 // Signal is a signal that was delivered.
 type Signal struct {
@@ -219,6 +219,9 @@ func (n *Replica) signal(said []Said, verb string, key, value []byte, once Once)
 	if err != nil {
 		return 0, err
 	}
+	if err := n.forbidsSignal(b); err != nil {
+		return 0, err
+	}
 	x, until := signalOf(b, now)
 	switch to, err = n.of.signals.give(x, until); {
 	case errors.Is(err, errHeard): // the same request again
@@ -244,12 +247,21 @@ func isSignal(b *scope.CheckedBundle) bool {
 	return len(all) == 1 && all[0].Action != nil && all[0].Action.Class == action.Signal
 }
 
+// forbidsSignal returns why the policy's authors do not permit a signal. A node gives signals in its own name, so none
+// goes by a token, whose end no block would decide.
+func (n *Replica) forbidsSignal(b *scope.CheckedBundle) error {
+	if len(b.Grants()) > 0 {
+		return fmt.Errorf("%w: a signal by a token", scope.ErrDenied)
+	}
+	return n.epochs.epoch().Forbids(&b.Mutations()[0])
+}
+
 // heard takes a signal from another node, and reports whether to pass it on: this node's own state allows it, and the
 // node had not received it before.
 func (n *Replica) heard(b *scope.CheckedBundle) (pass bool) {
 	now := n.runner.now()
 	x, until := signalOf(b, now)
-	if until > now.Add(signalFor) || len(x.Value) > maxSignal {
+	if until > now.Add(signalFor) || len(x.Value) > maxSignal || n.forbidsSignal(b) != nil {
 		return false
 	}
 	s, next, err := n.judge(context.Background(), ActionQuery{Verb: x.Verb, Key: x.Key, Caller: x.Author}, false)

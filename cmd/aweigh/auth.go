@@ -222,8 +222,12 @@ func (a *app) authCanI() *cobra.Command {
 		if scope.OfNoKey(m.Verb) { // no rule is asked
 			m.Judged = &aweighv1.Said{Allowed: true}
 		}
+		signals := m.Judged.Class == action.Signal.String() // asked about the key alone
+		if signals && held != nil {
+			m.Barred = "a signal goes in the name of a node, and by no token"
+		}
 		names := [][]byte{key}
-		if !scope.OfNoKey(m.Verb) && m.Verb != scope.VerbDelete {
+		if !signals && !scope.OfNoKey(m.Verb) && m.Verb != scope.VerbDelete {
 			if names, err = in.namesOf(ctx, key); err != nil {
 				return err
 			}
