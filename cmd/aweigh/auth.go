@@ -167,7 +167,8 @@ func (a *app) authCanI() *cobra.Command {
 	c := &cobra.Command{
 		Use: "can-i VERB KEY", Short: "Show whether an author may do something, and by which entry", Args: cobra.ExactArgs(2),
 		Long: "Prints whether an author may do VERB on KEY: by the list of authors of the scope that\n" +
-			"decides about KEY, and by the rules of its policy. VERB is " + strings.Join(scope.AuthorVerbs, ", ") + " or the\n" +
+			"decides about KEY, and by the rules of its policy. The scopes above it have a say in verbs\n" +
+			"of actions, too, and are listed. VERB is " + strings.Join(scope.AuthorVerbs, ", ") + " or the\n" +
 			"verb of an action. It exits with 4 if the author may not, and with 10 if it may, but has to\n" +
 			"wait for approval: of a second person (step-up), or of those that the policy asks for.",
 		Example: "  aweigh auth can-i put /apps/web\n  aweigh auth can-i delete /apps/web --as alice\n" +
@@ -211,15 +212,19 @@ func (a *app) authCanI() *cobra.Command {
 		if slices.Contains(scope.AuthorVerbs, rule) {
 			rule = "write"
 		}
-		judged, err := in.Client.Judge(ctx, &aweighv1.JudgeRequest{Verb: rule, Key: key, Caller: m.Caller})
+		asked := s.Client // all scopes on the way have a say in verbs of actions
+		if rule != m.Verb {
+			asked = in.Client // blocks of the scope that decides judge all other changes
+		}
+		judged, err := asked.Judge(ctx, &aweighv1.JudgeRequest{Verb: rule, Key: key, Caller: m.Caller})
 		if err != nil {
 			return err
 		}
 		if len(judged.Said) == 0 || len(judged.Caller) != len(aweigh.Hash{}) {
 			return fmt.Errorf("%w: the node returned no verdict", errAbsent)
 		}
-		m.Caller, m.Judged = judged.Caller, judged.Said[len(judged.Said)-1]
-		if scope.OfNoKey(m.Verb) { // no rule is asked
+		m.Caller, m.Judged, m.Above = judged.Caller, judged.Said[len(judged.Said)-1], judged.Said[:len(judged.Said)-1]
+		if scope.OfNoKey(m.Verb) || m.Verb == scope.VerbRead { // no rule is asked
 			m.Judged = &aweighv1.Said{Allowed: true}
 		}
 		signals := m.Judged.Class == action.Signal.String() // asked about the key alone

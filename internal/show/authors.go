@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
@@ -101,13 +102,14 @@ func (p Printer) Authors(h *aweighv1.Header, all []scope.Author, usages []*aweig
 type May struct {
 	Verb   string
 	Key    []byte
-	Caller []byte        // hash of the author's key
-	Name   string        // of the author, as it was asked for; "" for the node that answers
-	Scope  []byte        // prefix of the scope that decides
-	Entry  *scope.Author // that permits it; nil: none does
-	Under  []byte        // the name of the object that decides: the first without an entry
-	Barred string        // why the author's token does not permit it; "": it does, or there is none
-	Judged *aweighv1.Said
+	Caller []byte           // hash of the author's key
+	Name   string           // of the author, as it was asked for; "" for the node that answers
+	Scope  []byte           // prefix of the scope that decides
+	Entry  *scope.Author    // that permits it; nil: none does
+	Under  []byte           // the name of the object that decides: the first without an entry
+	Barred string           // why the author's token does not permit it; "": it does, or there is none
+	Judged *aweighv1.Said   // by the scope that decides
+	Above  []*aweighv1.Said // by the scopes above it that have a say, broadest first
 
 	Approval *scope.Approval // that it waits for; nil: it applies at once
 	Seconds  []string        // of a step-up: names of the approvers that may be the second person
@@ -116,7 +118,17 @@ type May struct {
 
 // OK reports whether the author may do it, at once or with approval.
 func (m *May) OK() bool {
-	return m.Barred == "" && m.Entry != nil && m.Judged.Allowed && m.NoWay == ""
+	return m.Barred == "" && m.Entry != nil && m.denies() == nil && m.NoWay == ""
+}
+
+// denies is the first scope on the way whose rule denies it, nil if none does.
+func (m *May) denies() *aweighv1.Said {
+	for _, x := range slices.Concat(m.Above, []*aweighv1.Said{m.Judged}) {
+		if !x.Allowed {
+			return x
+		}
+	}
+	return nil
 }
 
 // Waits reports whether the author may do it with approval alone.
@@ -153,9 +165,10 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 			Caller    string        `json:"caller"`
 			Name      string        `json:"name,omitempty"`
 			Policy    string        `json:"policy"`
-			Author    *authorJSON   `json:"author,omitempty"` // the entry that permits it
-			Token     string        `json:"token,omitempty"`  // why the token does not permit it
-			Rules     saidJSON      `json:"rules"`
+			Author    *authorJSON   `json:"author,omitempty"`   // the entry that permits it
+			Token     string        `json:"token,omitempty"`    // why the token does not permit it
+			Rules     saidJSON      `json:"rules"`              // of the scope that decides
+			Above     []saidJSON    `json:"above,omitempty"`    // of the scopes above it that have a say, broadest first
 			Approval  *approvalJSON `json:"approval,omitempty"` // that it waits for; none: it applies at once
 			Refused   string        `json:"refused,omitempty"`  // why it cannot wait for the approval that the policy asks for
 		}{Refused: m.NoWay, Header: headerJSON(h), Allowed: m.OK(), Verb: m.Verb, Token: m.Barred, Caller: hex.EncodeToString(m.Caller), Name: m.Name, Policy: policy, Rules: saidOf(m.Judged)}
@@ -167,18 +180,24 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 			a := entryOf(m.Entry)
 			out.Author = &a
 		}
+		for _, x := range m.Above {
+			out.Above = append(out.Above, saidOf(x))
+		}
 		return p.JSON(out)
 	}
 	answer, why := "yes", ""
-	switch _, _, because := verdict(m.Judged); {
+	switch denied := m.denies(); {
 	case m.Barred != "":
 		answer, why = "no", m.Barred
 	case m.Entry == nil && len(m.Under) > 0 && !bytes.Equal(m.Under, m.Key):
 		answer, why = "no", fmt.Sprintf("no entry of the policy's authors permits it under %s, another name of the object", Key(m.Under))
 	case m.Entry == nil:
 		answer, why = "no", "no entry of the policy's authors permits it"
-	case !m.Judged.Allowed:
-		answer, why = "no", because
+	case denied == m.Judged:
+		_, _, why = verdict(denied)
+		answer = "no"
+	case denied != nil:
+		answer, why = "no", fmt.Sprintf("scope %s, above the one that decides, denies it", scopeText(denied.Prefix))
 	case m.NoWay != "":
 		answer, why = "no", m.NoWay
 	default:
@@ -194,6 +213,10 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 	answer += m.with()
 	_, err := fmt.Fprintf(p.Out, "%s  %s may%s %s %s: %s\n     by policy %.8s of scope %s, epoch %d, revision %d\n", answer, who, map[bool]string{false: " not"}[m.OK()], m.Verb, Key(m.Key), why,
 		policy, scopeText(m.Scope), h.GetEpoch(), h.GetRevision())
+	for i := 0; i < len(m.Above) && err == nil; i++ {
+		says, _, because := verdict(m.Above[i])
+		_, err = fmt.Fprintf(p.Out, "     scope %s above: %s, %s\n", scopeText(m.Above[i].Prefix), says, because)
+	}
 	return err
 }
 
