@@ -247,3 +247,40 @@ func TestAnswersNameNoHiddenKeys(t *testing.T) {
 		t.Errorf("a history of a key that it may read: %+v, %v", l, err)
 	}
 }
+
+// TestClosedScopesCloseWhatComesLater: what a prefix had before it got a closed scope is in the scope above, until that
+// is compacted.
+func TestClosedScopesCloseWhatComesLater(t *testing.T) {
+	testshort.Skip(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.idleAfter = 0 })
+	outside, key := c.nodes[0], []byte("/b/before")
+	r, err := outside.Txn(ctx, putTxn(string(key), "v"), Once{})
+	if err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
+	}
+	policy := scope.DefaultPolicy(quorum.Crash)
+	policy.Authors = policy.Authors[:1] // the anchors
+	c.decide(ctx, "", c.child("/b/", policy, 1))
+	testwait.For(t, func() error {
+		_, err := c.nodes[1].In("/b/")
+		return err
+	})
+	if _, _, err := outside.Range(ctx, key, nil, scope.Range{}, true); !errors.Is(err, scope.ErrNoReader) {
+		t.Errorf("a node outside reads the closed scope: %v", err)
+	}
+	old := func() (scope.RangeResult, error) {
+		found, _, err := outside.root.Range(ctx, key, nil, scope.Range{Revision: r.Revision}, true)
+		return found, err
+	}
+	if found, err := old(); err != nil || len(found.Kvs) != 1 {
+		t.Errorf("the scope above, as of before: %+v, %v", found, err)
+	}
+	if r, err := outside.root.Compact(ctx, outside.root.LastHead().Revision, Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
+	}
+	if found, err := old(); !errors.Is(err, scope.ErrCompacted) {
+		t.Errorf("the scope above, once it is compacted: %+v, %v", found, err)
+	}
+}

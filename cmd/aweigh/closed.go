@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
@@ -54,4 +55,29 @@ func (s *session) unread(ctx context.Context, args []string, err error) error {
 	return fmt.Errorf("%w; ask a node of the scope's anchors with --api (\"aweigh scope show %s\" names them), or let this node read, "+
 		"at one of them: aweigh auth grant NAME --public-key KEY --verb read --scope %s (KEY is the author that \"aweigh status\" prints here)",
 		err, word, word)
+}
+
+// warnBefore warns of what a closed scope does not close: what was below its prefix in the scope above before.
+func (a *app) warnBefore(ctx context.Context, s *session, above *aweighv1.Scope, prefix []byte) {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	some := errors.New("an entry")
+	err := s.Client.In(inScope(above)).Tail(ctx, &aweighv1.TailRequest{Prefix: prefix}, func(r *aweighv1.TailResponse) error {
+		if slices.ContainsFunc(r.Items, func(x *aweighv1.TailItem) bool { return len(x.Entry) > 0 }) {
+			return some
+		}
+		return nil
+	})
+	if err == nil {
+		return
+	}
+	what := "are there already, or were"
+	if !errors.Is(err, some) {
+		what = fmt.Sprintf("may be there already, or have been (%v)", err)
+	}
+	name := show.ScopeName(above)
+	fmt.Fprintf(a.err, "aweigh: warning: keys below %s %s, and --closed does not close what was before: nodes that may read\n"+
+		"scope %s have the old values, and keep the history. Once the new scope is there, run \"aweigh compact REVISION --scope %s\"\n"+
+		"with the newest revision, and write new values for what is secret: old blocks, backups and copies stay\n",
+		show.Key(prefix), what, name, show.Word(name))
 }

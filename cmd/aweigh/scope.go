@@ -257,6 +257,9 @@ func (a *app) scopeCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if *closed {
+			a.warnBefore(ctx, s, above, prefix)
+		}
 		away := a.warnAway(limited, s, above, known)
 		if n := uint64(len(known)); n-away < policy.Rules.Finalize.Threshold(n) && !*asIs {
 			return fmt.Errorf("%w: %d of %s can be reached, too few to decide there, and %s would be theirs for good; start them first, or --as-is if that is meant",
