@@ -162,6 +162,14 @@ func (s *service) Judge(ctx context.Context, req *connect.Request[aweighv1.Judge
 		if q.Try.Class, err = action.ParseClass(m.Class); err == nil {
 			err = q.Try.Check()
 		}
+		if r := rightsIn(ctx); r != nil && !r.Root() {
+			q.MayRead = func(key []byte) error {
+				if err := r.MayRead(key, nil); err != nil {
+					return refused(err)
+				}
+				return nil
+			}
+		}
 	}
 	if err != nil {
 		return nil, problem(err)

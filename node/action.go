@@ -24,6 +24,9 @@ type ActionQuery struct {
 	Key    []byte
 	Caller aweigh.Hash  // votes.PublicKey.ID; zero: this node
 	Try    *action.Rule // a rule for Verb in place of that of the scope that decides; nil: that one
+	// MayRead reports why the asker may not read a key. A rule that it tries is asked under no such key. Nil: it may
+	// read all.
+	MayRead func(key []byte) error
 }
 
 // Said is one scope's answer to an ActionQuery.
@@ -133,10 +136,30 @@ func (n *Replica) judge(ctx context.Context, q ActionQuery, linearizable bool) (
 		asks.Caller = n.author
 	}
 	if q.Try != nil && s.Decides {
+		if err := v.hidesAliases(&q); err != nil {
+			return s, nil, err
+		}
 		asks.Rules = action.Prepare(action.Table{*q.Try})
 	}
 	s.Verdict, err = v.State.Verdict(asks)
 	return s, next, err
+}
+
+// hidesAliases returns why a rule may not be tried under all aliases of an object, as those of writes and claims are:
+// its verdict would tell the asker about aliases that it may not read.
+func (v *View) hidesAliases(q *ActionQuery) error {
+	if q.MayRead == nil || q.Try.Class != action.Write && q.Try.Class != action.Claim {
+		return nil
+	}
+	r, ok, err := v.State.Resolve(q.Key)
+	if err != nil || !ok || r.Moved != nil {
+		return err
+	}
+	a, err := v.State.Aliases(r.Kv.UID)
+	for i := 0; i < len(a.Keys) && err == nil; i++ {
+		err = q.MayRead(a.Keys[i])
+	}
+	return err
 }
 
 // Act carries out an action of class write or claim in the scope that decides about its key, and waits until it is

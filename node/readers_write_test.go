@@ -193,6 +193,13 @@ func TestRulesShowNothingToRead(t *testing.T) {
 	if err := errors.Join(try(w.outside, "/b/app/x", nil), try(w.part, "/b/app/x", rule)); err != nil {
 		t.Error("what they may ask for:", err)
 	}
+	bind := scope.Naming{Kind: scope.Bind, Key: []byte("/b/secret"), To: []byte("/b/app/pub")}
+	w.applied(w.inside.Naming(ctx, bind, Once{}))
+	w.refused("part tries a rule on an object with a hidden alias", try(w.part, "/b/app/pub", rule))
+	read := &action.Rule{Verb: "nod", Class: action.Read, When: "object.version == 1"}
+	if err := errors.Join(try(w.part, "/b/app/pub", read), try(w.part, "/b/app/pub", nil), try(w.inside, "/b/app/pub", rule)); err != nil {
+		t.Error("what they may ask for of it:", err)
+	}
 }
 
 // TestProofsShowNothingElse: a proof of a key holds its whole mutation. A node that may read some keys gets no proof of

@@ -181,7 +181,8 @@ func (n *Replica) judgeForeign(ctx context.Context, p machine.Peer, ask referral
 	if err := v.Close(); err != nil {
 		return nil, err
 	}
-	s, _, err := n.judge(ctx, ActionQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try}, false)
+	mayRead := func(key []byte) error { return n.refuses(p, referral.Keys(key)) }
+	s, _, err := n.judge(ctx, ActionQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try, MayRead: mayRead}, false)
 	if err == nil && s.Decides { // or it says nothing about the key
 		if err := n.hidesVerdict(p, &q); err != nil {
 			return nil, err
@@ -192,6 +193,9 @@ func (n *Replica) judgeForeign(ctx context.Context, p machine.Peer, ask referral
 
 // judge returns the scope's judgment of a verb; next is the delegation of the key, if there is one.
 func (f *remoteScope) judge(ctx context.Context, q ActionQuery, linearizable bool) (s Said, next *scope.Delegation, err error) {
+	if q.Try != nil && q.MayRead != nil { // the answer does not say under which aliases the rule was asked
+		return s, nil, fmt.Errorf("%w: rules are tried at a node that holds the scope", scope.ErrNoReader)
+	}
 	var got foreignVerdict
 	ask := referral.Question{Kind: referral.AskJudge, Newest: linearizable, Body: canon.Encode(foreignQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try})}
 	if _, err := f.say(ctx, ask, &got); err != nil {

@@ -46,6 +46,9 @@ func TestAnswersNameNoHiddenKeys(t *testing.T) {
 		for what, err := range map[string]error{
 			"resolves": asks(c.Resolve, p.ctx, &aweighv1.ResolveRequest{Key: pub, Version: 1}),
 			"acts":     asks(c.Act, p.ctx, &aweighv1.ActRequest{Verb: "get", Key: pub, Version: 1}),
+			"tries a rule on": asks(c.Judge, p.ctx, &aweighv1.JudgeRequest{
+				Verb: "nod", Key: pub, Class: "claim", When: "object.key.startsWith('/a/')",
+			}),
 			"looks up": asks(c.History, p.ctx, &aweighv1.HistoryRequest{Key: pub}),
 		} {
 			if may && err != nil || !may && connect.CodeOf(err) != connect.CodePermissionDenied {
