@@ -39,11 +39,12 @@ func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateReq
 	if !a.Enabled {
 		return nil, errNotEnabled
 	}
-	if err := s.passwords.Check(ctx, peerOf(ctx), a.User(r.Name), r.Password); err != nil {
+	key, err := s.passwords.Check(ctx, peerOf(ctx), a.User(r.Name), r.Password)
+	if err != nil {
 		s.log.Warn("a client of etcd failed to identify itself", "user", r.Name)
 		return nil, err
 	}
-	return &etcdpb.AuthenticateResponse{Header: s.now(), Token: s.guard.Issue(r.Name, a.Revision)}, nil
+	return &etcdpb.AuthenticateResponse{Header: s.now(), Token: s.guard.Issue(r.Name, a.Revision, key)}, nil
 }
 
 // now is a header as of what this node knows.
@@ -125,14 +126,14 @@ func (s *authServer) UserAdd(ctx context.Context, r *etcdpb.AuthUserAddRequest) 
 	if r.Name == "" {
 		return nil, auth.ErrUserEmpty
 	}
-	var hash []byte
+	var kept auth.Kept
 	if !r.Options.GetNoPassword() {
 		var err error
-		if hash, err = s.passwords.Hash(ctx, peerOf(ctx), r.Password, r.HashedPassword); err != nil {
+		if kept, err = s.passwords.Hash(ctx, peerOf(ctx), r.Password, r.HashedPassword); err != nil {
 			return nil, err
 		}
 	}
-	h, err := s.change(ctx, func(e *auth.Edit) error { return e.AddUser(r.Name, hash) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.AddUser(r.Name, kept) })
 	if err != nil {
 		return nil, err
 	}
@@ -176,11 +177,11 @@ func (s *authServer) UserDelete(ctx context.Context, r *etcdpb.AuthUserDeleteReq
 
 // UserChangePassword implements etcdpb.AuthServer.
 func (s *authServer) UserChangePassword(ctx context.Context, r *etcdpb.AuthUserChangePasswordRequest) (*etcdpb.AuthUserChangePasswordResponse, error) {
-	hash, err := s.passwords.Hash(ctx, peerOf(ctx), r.Password, r.HashedPassword)
+	kept, err := s.passwords.Hash(ctx, peerOf(ctx), r.Password, r.HashedPassword)
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.change(ctx, func(e *auth.Edit) error { return e.SetPassword(r.Name, hash) })
+	h, err := s.change(ctx, func(e *auth.Edit) error { return e.SetPassword(r.Name, kept) })
 	if err != nil {
 		return nil, err
 	}

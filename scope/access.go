@@ -30,6 +30,9 @@ type User struct {
 	Password []byte   // its bcrypt hash, which all nodes can read; empty: a certificate identifies the user
 	Roles    []string // ordered
 	Since    int64    // Revision of the Access since which it has this password, or is there
+	// Key is the public key of ed25519 whose private key is derived from the password, and signs the user's tokens: the
+	// network thereby sees that a node had the password. Empty: the user has no password, or its hash alone was given.
+	Key []byte
 }
 
 // Role is a set of permissions.
@@ -54,6 +57,7 @@ const RootName = "root"
 const (
 	maxAccess     = 1 << 20 // bytes of its encoding
 	maxAccessName = 256     // bytes of a name
+	userKey       = 32      // bytes of the key of a user
 )
 
 // ErrAccessChanged means that users and roles were changed since those that a change
@@ -99,6 +103,9 @@ func (a *Access) check() error {
 		}
 		if len(u.Password) > 0 && !isHash(u.Password) || u.Since < 0 || u.Since > a.Revision {
 			return fmt.Errorf("%w: user %q with a hash of a password in an unknown form, or of a later revision", ErrInvalid, u.Name)
+		}
+		if len(u.Key) > 0 && (len(u.Key) != userKey || len(u.Password) == 0) {
+			return fmt.Errorf("%w: user %q with a key of another size, or without a password", ErrInvalid, u.Name)
 		}
 		for k, r := range u.Roles {
 			if !named(r) || k > 0 && u.Roles[k-1] >= r || r != RootName && a.Role(r) == nil {

@@ -74,6 +74,8 @@ func TestAccessThatCannotBe(t *testing.T) {
 		"a long name":                       func(a *Access) { a.Users[0].Name = strings.Repeat("x", maxAccessName+1) },
 		"a password to be checked for days": func(a *Access) { a.Users[0].Password = []byte("$2a$31$" + strings.Repeat("x", 53)) },
 		"no hash":                           func(a *Access) { a.Users[0].Password = []byte("secret") },
+		"a short key":                       func(a *Access) { a.Users[0].Key = make([]byte, userKey-1) },
+		"a key without a password":          func(a *Access) { a.Users[1].Key = make([]byte, userKey) },
 		"of the future":                     func(a *Access) { a.Users[0].Since = 3 },
 		"a permission twice":                func(a *Access) { a.Roles[0].Grant[1] = a.Roles[0].Grant[0] },
 		"a permission of nothing": func(a *Access) {

@@ -59,7 +59,7 @@ func (g *Guard) user(ctx context.Context) (name string, t *token, err error) {
 	refused := authn.Refused(ctx)
 	switch {
 	case known && id.Kind == authn.User, refused != nil && refused.Kind == authn.User && refused.Reason == authn.Name:
-		if t, err = g.content(authn.Token(ctx)); err != nil {
+		if t, err = g.content(ctx, authn.Token(ctx)); err != nil {
 			return "", nil, errInvalidToken
 		}
 		return t.User, t, nil
@@ -100,8 +100,8 @@ func nameOf(ctx context.Context) string {
 }
 
 // UserOf is an authn.Users: it returns the user that a token of Issue's names.
-func (g *Guard) UserOf(_ context.Context, text string) (string, error) {
-	t, err := g.bearer(text)
+func (g *Guard) UserOf(ctx context.Context, text string) (string, error) {
+	t, err := g.bearer(ctx, text)
 	if err != nil {
 		return "", err
 	}

@@ -62,12 +62,12 @@ func (e *Edit) Disable() error {
 	return nil
 }
 
-// AddUser adds a user, with the hash of its password, or none.
-func (e *Edit) AddUser(name string, password []byte) error {
+// AddUser adds a user, with what is kept of its password, or nothing.
+func (e *Edit) AddUser(name string, password Kept) error {
 	if e.User(name) != nil {
 		return errUserExists
 	}
-	e.Users = append(slices.Clone(e.Users), scope.User{Name: name, Password: password, Since: e.Revision + 1})
+	e.Users = append(slices.Clone(e.Users), scope.User{Name: name, Password: password.Hash, Since: e.Revision + 1, Key: password.Key})
 	slices.SortFunc(e.Users, func(a, b scope.User) int { return strings.Compare(a.Name, b.Name) })
 	e.did("user", name, "added")
 	return nil
@@ -86,16 +86,16 @@ func (e *Edit) DeleteUser(name string) error {
 	return nil
 }
 
-// SetPassword gives a user the hash of another password.
-func (e *Edit) SetPassword(name string, password []byte) error {
+// SetPassword gives a user what is kept of another password.
+func (e *Edit) SetPassword(name string, password Kept) error {
 	u := e.User(name)
 	switch {
 	case u == nil:
 		return ErrUserNotFound
 	case len(u.Password) == 0: // it was added without one, and stays so
-		password = nil
+		password = Kept{}
 	}
-	u.Password, u.Since = password, e.Revision+1
+	u.Password, u.Since, u.Key = password.Hash, e.Revision+1, password.Key
 	e.did("password of user", name, "changed")
 	return nil
 }

@@ -7,10 +7,12 @@ import (
 	"sync"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/crypto/scrypt"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 var (
@@ -19,7 +21,7 @@ var (
 	errHashedPassword = status.Error(codes.InvalidArgument, "aweigh: hashedPassword is not what bcrypt makes at a cost of up to 12, in base64")
 )
 
-// Passwords are looked at one at a time: each takes a processor for a twentieth of a second, and any client may ask.
+// Passwords are looked at one at a time: each takes a processor for some tenths of a second, and any client may ask.
 // So that no address keeps the others out, few wait from one.
 const (
 	hashesWaiting = 64
@@ -37,28 +39,57 @@ type Passwords struct {
 // NewPasswords returns an empty queue.
 func NewPasswords() *Passwords { return &Passwords{turn: make(chan struct{}, 1)} }
 
-// Check returns an error unless a password is that of a user, who may be nil. address is that of the client.
-func (p *Passwords) Check(ctx context.Context, address string, u *scope.User, password string) error {
-	return p.inTurn(ctx, address, func() error {
+// Kept is what users and roles hold of a password.
+type Kept struct {
+	Hash []byte // of bcrypt
+	Key  []byte // public key of keyOf; nil if the client gave the hash alone
+}
+
+// Check returns an error unless a password is that of a user, which may be nil. Otherwise it returns the key that signs
+// the user's tokens, the zero key if the user has none. address is that of the client.
+func (p *Passwords) Check(
+	ctx context.Context, address string, u *scope.User, password string,
+) (key votes.PrivateKey, err error) {
+	err = p.inTurn(ctx, address, func() error {
 		if u == nil || len(u.Password) == 0 || bcrypt.CompareHashAndPassword(u.Password, []byte(password)) != nil {
 			return ErrAuthFailed
 		}
-		return nil
+		if len(u.Key) > 0 {
+			key, err = keyOf(password, u.Password)
+		}
+		return err
 	})
+	return key, err
 }
 
 // Hash returns what is kept of a password, or of a hash in base64 if the client made one itself.
-func (p *Passwords) Hash(ctx context.Context, address, password, hash string) (out []byte, err error) {
+func (p *Passwords) Hash(ctx context.Context, address, password, hash string) (out Kept, err error) {
 	if hash != "" {
-		return decodeHash(hash)
+		out.Hash, err = decodeHash(hash)
+		return out, err
 	}
 	err = p.inTurn(ctx, address, func() error {
-		if out, err = bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost); err != nil {
+		if out.Hash, err = bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost); err != nil {
 			return errBadPassword
 		}
+		key, err := keyOf(password, out.Hash)
+		if err != nil {
+			return err
+		}
+		out.Key = key.Public().Bytes
 		return nil
 	})
 	return out, err
+}
+
+// keyOf derives a key from a password. The hash of bcrypt is the salt: it has one of its own. The public key lets all
+// nodes of the network guess passwords, as the hash does, so deriving it takes about as long.
+func keyOf(password string, hash []byte) (votes.PrivateKey, error) {
+	seed, err := scrypt.Key([]byte(password), hash, 1<<15, 8, 1, 32)
+	if err != nil {
+		return votes.PrivateKey{}, err
+	}
+	return votes.KeyFromSeed(votes.Ed25519, seed)
 }
 
 // inTurn looks at a password when it is its turn.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"sync"
@@ -12,8 +13,10 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// token names the user that a node has recognized. The node signs it. It is good at that node, and at all nodes of the
-// network for as long as the node has a seat in the root scope's roster, so clients may change from one to another.
+// token names the user that a node has recognized. The node signs it, and it is good at that node. Clients of etcd send
+// their requests to several nodes in turn, so a token is good at other nodes as well if two more things hold: the node
+// has a seat in the root scope's roster, and a key signed the token that is derived from the user's password. So a node
+// that never had the password makes no token that others accept.
 type token struct {
 	_         struct{} `cbor:",toarray"`
 	Network   aweigh.NetworkID
@@ -21,7 +24,8 @@ type token struct {
 	Revision  int64 // of the users and roles
 	Until     aweigh.Instant
 	Node      votes.PublicKey
-	Signature []byte // over all before
+	Signature []byte // of Node, over all before
+	Proof     []byte // of the user's key, over the same; empty: the user has none
 
 	id aweigh.Hash // of Node, which verified sets
 }
@@ -36,16 +40,19 @@ var errToken = errors.New("auth: not a token of this network's")
 
 func (t *token) signed() []byte {
 	bare := *t
-	bare.Signature = nil
+	bare.Signature, bare.Proof = nil, nil
 	return canon.Encode(bare)
 }
 
-// Issue makes a token for a user.
-func (g *Guard) Issue(user string, revision int64) string {
+// Issue makes a token for a user, with the key that Passwords.Check returned.
+func (g *Guard) Issue(user string, revision int64, key votes.PrivateKey) string {
 	t := token{
 		Network: g.node.Root().Genesis().Hash(), User: user, Revision: revision, Until: aweigh.InstantOf(time.Now().Add(tokenFor)), Node: g.identity.Public(),
 	}
 	t.Signature = g.identity.Sign(votes.ContextToken, t.signed())
+	if !key.IsZero() {
+		t.Proof = key.Sign(votes.ContextToken, t.signed())
+	}
 	return base64.RawURLEncoding.EncodeToString(canon.Encode(t))
 }
 
@@ -58,8 +65,8 @@ type tokens struct {
 const maxTokens = 4096
 
 // bearer returns the content of a token, if it is good now.
-func (g *Guard) bearer(text string) (*token, error) {
-	t, err := g.content(text)
+func (g *Guard) bearer(ctx context.Context, text string) (*token, error) {
+	t, err := g.content(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +78,13 @@ func (g *Guard) bearer(text string) (*token, error) {
 }
 
 // content returns the content of a token that was good at some time.
-func (g *Guard) content(text string) (*token, error) {
+func (g *Guard) content(ctx context.Context, text string) (*token, error) {
 	g.tokens.mu.Lock()
 	t := g.tokens.all[text]
 	g.tokens.mu.Unlock()
 	if t == nil {
 		var err error
-		if t, err = g.verified(text); err != nil {
+		if t, err = g.verified(ctx, text); err != nil {
 			return nil, err
 		}
 		g.tokens.mu.Lock()
@@ -90,7 +97,7 @@ func (g *Guard) content(text string) (*token, error) {
 	return t, nil
 }
 
-func (g *Guard) verified(text string) (*token, error) {
+func (g *Guard) verified(ctx context.Context, text string) (*token, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) > 4096 {
 		return nil, errToken
@@ -104,10 +111,34 @@ func (g *Guard) verified(text string) (*token, error) {
 		votes.Verify(t.Node, votes.ContextToken, t.signed(), t.Signature) != nil {
 		return nil, errToken
 	}
+	if t.id != g.self {
+		return t, g.proven(ctx, t)
+	}
 	return t, nil
 }
 
-// vouches reports whether the tokens of a node are good here.
+// proven returns an error unless another node made a token with the user's password.
+func (g *Guard) proven(ctx context.Context, t *token) error {
+	if t.Revision > g.Revision() { // the other node knew of a change first
+		if err := g.Await(ctx, t.Revision); err != nil {
+			return err
+		}
+	}
+	a, err := g.known(ctx)
+	if err != nil {
+		return err
+	}
+	if a == nil {
+		return errToken
+	}
+	u := a.User(t.User)
+	if u == nil || t.Revision < u.Since || len(u.Key) == 0 {
+		return errToken
+	}
+	return votes.Verify(votes.PublicKey{Scheme: votes.Ed25519, Bytes: u.Key}, votes.ContextToken, t.signed(), t.Proof)
+}
+
+// vouches reports whether the tokens of a node may be good here.
 func (g *Guard) vouches(id aweigh.Hash) bool {
 	if id == g.self {
 		return true
