@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -52,6 +53,18 @@ func TestDecisionsAreTakenFromThisMachineOnly(t *testing.T) {
 		})
 		if (err == nil) != may {
 			t.Errorf("the certificate of %q: %v", name, err)
+		}
+	}
+	// A common name beside a URI or a DNS name is not the caller's name.
+	for _, c := range []*x509.Certificate{
+		{Subject: pkix.Name{CommonName: "alice"}, DNSNames: []string{"host.corp"}},
+		{Subject: pkix.Name{CommonName: "alice"}, URIs: []*url.URL{{Scheme: "spiffe", Host: "corp", Path: "/ci"}},
+			KeyUsage: x509.KeyUsageDigitalSignature},
+	} {
+		if nearOf(t, func(r *http.Request) {
+			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c}, VerifiedChains: [][]*x509.Certificate{{c}}}
+		}) == nil {
+			t.Errorf("the certificate of %v %v is that of its common name", c.DNSNames, c.URIs)
 		}
 	}
 	// A user of etcd's API chooses its name.

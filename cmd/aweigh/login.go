@@ -201,8 +201,9 @@ func (a *app) whoami() *cobra.Command {
 	c := &cobra.Command{
 		Use: "whoami", Short: "Show for whom a node takes this client, and its rights", Args: cobra.NoArgs,
 		Long: "The identity is that of a token, a certificate, or the user at the node's socket. Its user is the\n" +
-			"one that etcd's users and roles give rights to: of a certificate, the common name; of any other\n" +
-			"identity but a user's token, the user whose name is its text.",
+			"one that etcd's users and roles give rights to: of a certificate without a URI and\n" +
+			"a DNS name, the common name; of any other identity but a user's token, the user whose name is\n" +
+			"its text.",
 		Example: "  aweigh whoami\n  aweigh whoami --api https://node.example:7177 --token-file /var/run/secrets/tokens/aweigh",
 	}
 	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {

@@ -74,17 +74,16 @@ func (g *Guard) user(ctx context.Context) (name string, t *token, err error) {
 	return name, nil, err
 }
 
-// CommonName returns the name of the user that the holder of a client certificate is in etcd: the common name, "" if
-// there is none. A common name that reads as an identity does not count: it would name another caller.
+// CommonName returns the common name of a caller's certificate, "" if the certificate identifies the caller by a URI or
+// a DNS name, or the caller has none. An authority that is restricted to some URIs or DNS names can still sign any
+// common name. A common name that reads as an identity does not count: it would name another caller.
 func CommonName(ctx context.Context) string {
-	c := authn.Certificate(ctx)
-	if c == nil {
+	id, _ := authn.FromContext(ctx)
+	name := id.CommonName()
+	if _, err := authn.Parse(name); err == nil {
 		return ""
 	}
-	if _, err := authn.Parse(c.Subject.CommonName); err == nil {
-		return ""
-	}
-	return c.Subject.CommonName
+	return name
 }
 
 // nameOf returns the name of the user that a caller without a token of Issue's is, "" if it is none. Where CommonName

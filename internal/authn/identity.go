@@ -77,6 +77,15 @@ func (id Identity) String() string {
 	return id.Kind.String() + ":" + id.Name
 }
 
+// CommonName returns the common name of the certificate that named the caller, "" for any other identity.
+func (id Identity) CommonName() string {
+	name, ok := strings.CutPrefix(id.Name, certCommon)
+	if id.Kind != Cert || !ok {
+		return ""
+	}
+	return name
+}
+
 // IsZero reports whether the identity names no caller.
 func (id Identity) IsZero() bool { return id == Identity{} }
 

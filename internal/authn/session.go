@@ -1,9 +1,6 @@
 package authn
 
-import (
-	"context"
-	"crypto/x509"
-)
+import "context"
 
 // session is what the context of a request keeps: its credentials, and what a row found.
 type session struct {
@@ -66,17 +63,6 @@ func Again(ctx context.Context) *Refusal {
 		refused = &Refusal{OIDC, Invalid, "the token names another caller than before: send the request again"}
 	}
 	return refused
-}
-
-// Certificate returns the certificate of the client, which TLS has verified, and nil if the request has none, or a
-// token, which goes first.
-func Certificate(ctx context.Context) *x509.Certificate {
-	s := sessionOf(ctx)
-	if s.request == nil || s.request.TLS == nil || len(s.request.TLS.VerifiedChains) == 0 ||
-		s.id.Kind != Cert && (s.refused == nil || s.refused.Kind != Cert) {
-		return nil
-	}
-	return s.request.TLS.PeerCertificates[0]
 }
 
 // Token returns the token of the request, and "" if it has none.
