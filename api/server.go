@@ -16,6 +16,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/internal/authn"
+	"github.com/aweigh/aweigh/internal/certs"
 	"github.com/aweigh/aweigh/internal/fence"
 	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/internal/socket"
@@ -68,7 +69,7 @@ func Listen(address string, cfg Config) (*Server, error) {
 	}
 	own := fence.Hostname(address)
 	if cfg.TLS != nil { // a name that was rebound does not pass, as the certificate names another
-		l, own = tls.NewListener(l, cfg.TLS), anyHost
+		l, own = tls.NewListener(certs.Listener(l), cfg.TLS), anyHost
 	}
 	return serverOf(l, own, newService(cfg.Node, cfg.Node, cfg.Node.Root()), cfg), nil
 }

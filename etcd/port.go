@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/aweigh/aweigh/internal/certs"
 )
 
 // port splits the connections of one address into those of gRPC and those of HTTP/1. Under TLS the protocol that is
@@ -26,6 +28,9 @@ type port struct {
 }
 
 func newPort(ctx context.Context, l net.Listener, secure *tls.Config) *port {
+	if secure != nil {
+		l = certs.Listener(l)
+	}
 	return &port{Listener: l, tls: alpn(secure), grpc: newPart(l.Addr()), http: newPart(l.Addr()), ctx: ctx}
 }
 

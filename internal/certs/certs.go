@@ -40,7 +40,7 @@ func Server(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error)
 	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.current(), nil },
+		GetConfigForClient: r.forClient,
 	}, nil
 }
 
@@ -50,9 +50,12 @@ type reloading struct {
 	log       *slog.Logger
 	protocols []string
 
-	mu     sync.Mutex
-	stamps [4]stamp
-	config *tls.Config
+	mu      sync.Mutex
+	looked  time.Time // when the files were last looked at
+	stamps  [4]stamp
+	config  *tls.Config
+	trusted map[string]bool // certificates of clients' issuers, as DER
+	lists   revoked
 }
 
 // stamp tells one content of a file from another.
@@ -64,6 +67,7 @@ type stamp struct {
 func (r *reloading) current() *tls.Config {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.looked = time.Now()
 	if stamps := r.look(); stamps != r.stamps {
 		if err := r.load(); err != nil {
 			r.stamps = stamps // say so once
@@ -101,6 +105,8 @@ func (r *reloading) load() error {
 		return fmt.Errorf("%w: %s and %s: %w", ErrFiles, f.Cert, f.Key, err)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, NextProtos: r.protocols}
+	var trusted map[string]bool
+	var lists revoked
 	if f.ClientCA != "" {
 		data, err := os.ReadFile(f.ClientCA)
 		if err != nil {
@@ -109,18 +115,21 @@ func (r *reloading) load() error {
 		if c.ClientCAs = x509.NewCertPool(); !c.ClientCAs.AppendCertsFromPEM(data) {
 			return fmt.Errorf("%w: %s holds no certificate", ErrFiles, f.ClientCA)
 		}
+		trusted = make(map[string]bool)
+		for _, issuer := range issuersIn(data) {
+			trusted[string(issuer.Raw)] = true
+		}
 		c.ClientAuth = tls.RequireAndVerifyClientCert
 		if f.Optional {
 			c.ClientAuth = tls.VerifyClientCertIfGiven
 		}
 		if f.Revoked != "" {
-			lists, err := readRevoked(f.Revoked, data)
-			if err != nil {
+			if lists, err = readRevoked(f.Revoked, data); err != nil {
 				return err
 			}
 			c.VerifyConnection = lists.check // of resumed sessions too
 		}
 	}
-	r.stamps, r.config = stamps, c
+	r.stamps, r.config, r.trusted, r.lists = stamps, c, trusted, lists
 	return nil
 }

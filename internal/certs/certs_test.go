@@ -42,7 +42,10 @@ func (i *issuer) issue(c x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey
 	}
 	i.n++
 	c.SerialNumber, c.Subject = big.NewInt(i.n), pkix.Name{CommonName: "test"}
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	c.NotBefore = time.Now().Add(-time.Hour)
+	if c.NotAfter.IsZero() {
+		c.NotAfter = time.Now().Add(time.Hour)
+	}
 	parent, by := &c, key
 	if i.cert != nil {
 		parent, by = i.cert, i.key
@@ -61,8 +64,14 @@ func (i *issuer) issue(c x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey
 // save writes a certificate for a server and clients, and its key.
 func (i *issuer) save(f Files) int64 {
 	i.t.Helper()
+	return i.saveUntil(f, time.Time{})
+}
+
+// saveUntil is save for a certificate that ends at a time.
+func (i *issuer) saveUntil(f Files, end time.Time) int64 {
+	i.t.Helper()
 	c, key := i.issue(x509.Certificate{
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		NotAfter: end, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

@@ -30,12 +30,7 @@ func readRevoked(file string, issuers []byte) (revoked, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certs: %w", err)
 	}
-	var by []*x509.Certificate
-	for block, rest := pem.Decode(issuers); block != nil; block, rest = pem.Decode(rest) {
-		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
-			by = append(by, c)
-		}
-	}
+	by := issuersIn(issuers)
 	var lists [][]byte
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type == "X509 CRL" {
@@ -64,6 +59,16 @@ func readRevoked(file string, issuers []byte) (revoked, error) {
 		}
 	}
 	return all, nil
+}
+
+// issuersIn returns the certificates in a file of PEM.
+func issuersIn(data []byte) (all []*x509.Certificate) {
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // signed reports whether one of the issuers signed a list.

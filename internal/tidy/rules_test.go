@@ -11,7 +11,7 @@ const module = "github.com/aweigh/aweigh"
 var (
 	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "internal/plain", "internal/refusal", "kv"}
 	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
-	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/authn", "internal/fence",
+	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/authn", "internal/certs", "internal/fence",
 		"internal/requestlog", "internal/socket")
 	held = append(slices.Clip(pure), "internal/lthash", "node/machine", "node/referral") // held to the rules of pure code
 )

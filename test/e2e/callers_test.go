@@ -12,7 +12,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -175,6 +177,13 @@ func (a *authority) flags(name string, node *authority) []string {
 // expired is flags with a certificate whose time is over.
 func (a *authority) expired(name string) []string {
 	a.t.Helper()
+	f := a.until(name, time.Now().Add(-time.Hour))
+	return []string{"--cacert", a.Cert(), "--cert", f.Cert, "--key", f.Key}
+}
+
+// until is a certificate that ends at a time.
+func (a *authority) until(name string, end time.Time) certs.Files {
+	a.t.Helper()
 	ca, err := tls.LoadX509KeyPair(a.Cert(), filepath.Join(a.dir, "ca.key"))
 	if err != nil {
 		a.t.Fatal(err)
@@ -185,7 +194,7 @@ func (a *authority) expired(name string) []string {
 	}
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: name}, KeyUsage: x509.KeyUsageDigitalSignature,
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, ca.Leaf, key.Public(), ca.PrivateKey)
 	if err != nil {
@@ -200,7 +209,7 @@ func (a *authority) expired(name string) []string {
 		os.WriteFile(own, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)); err != nil {
 		a.t.Fatal(err)
 	}
-	return []string{"--cacert", a.Cert(), "--cert", cert, "--key", own}
+	return certs.Files{Cert: cert, Key: own}
 }
 
 // TestCertificatesGuardAPort: api-listen takes clients with certificates of its issuer, and no others; only those that
@@ -234,6 +243,48 @@ func TestCertificatesGuardAPort(t *testing.T) {
 	}
 	ask(4, `a common name that api-admins lists, not "bob"`, govern, ours.flags("bob", ours)...)
 	ask(0, "", govern, ours.flags("alice", ours)...)
+}
+
+// TestConnectionsEndWithCertificates: at both ports a connection ends when the certificate of its client does.
+func TestConnectionsEndWithCertificates(t *testing.T) {
+	testshort.SkipUnlessLong(t)
+	t.Parallel()
+	x := newLone(t)
+	ours := newAuthority(t, filepath.Join(x.dir, "ours"))
+	server, err := ours.Server("server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := freePorts(t, 2)
+	api, etcd := fmt.Sprintf("127.0.0.1:%d", free[0]), fmt.Sprintf("127.0.0.1:%d", free[1])
+	x.start("--api-listen", api, "--api-cert", server.Cert, "--api-key", server.Key, "--api-client-ca", ours.Cert(),
+		"--etcd-listen", etcd, "--etcd-cert-file", server.Cert, "--etcd-key-file", server.Key, "--etcd-trusted-ca-file", ours.Cert())
+	issuer, err := os.ReadFile(ours.Cert())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust := x509.NewCertPool()
+	trust.AppendCertsFromPEM(issuer)
+	for _, address := range []string{api, etcd} {
+		end := time.Now().Add(3 * time.Second).Truncate(time.Second)
+		f := ours.until("short", end)
+		own, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trust, Certificates: []tls.Certificate{own}, NextProtos: []string{"h2"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.SetReadDeadline(end.Add(4 * time.Second)); err != nil { // before the node gives up silent clients
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, c)
+		if late, ok := err.(net.Error); ok && late.Timeout() || time.Now().Before(end) {
+			t.Errorf("%s: the connection ended by %v, at %s; the certificate at %s", address, err, time.Now(), end)
+		}
+	}
 }
 
 // etcdAt is a client of etcd for an address, with TLS by an issuer's certificate if there is a file of one.
