@@ -66,7 +66,7 @@ type callers struct {
 func newCallers(row authn.Row, admins []string, requests *requestlog.Log) *callers {
 	row.Error = unidentified
 	row.Refused = func(r *http.Request, refused *authn.Refusal) {
-		requests.Note(r.Context(), "api", r.URL.Path, nil, unidentified(refused))
+		requests.Note(r.Context(), "api", r.URL.Path, nil, nil, unidentified(refused))
 	}
 	return &callers{&row, requests, admins}
 }
@@ -86,7 +86,7 @@ func (c *callers) call(ctx context.Context) (context.Context, error) {
 	if refused != nil {
 		err := statusOf(unidentified(refused))
 		method, _ := grpc.Method(ctx)
-		c.requests.Note(ctx, "api", method, nil, err)
+		c.requests.Note(ctx, "api", method, nil, nil, err)
 		return ctx, err
 	}
 	if p, ok := peer.FromContext(ctx); ok {
@@ -113,7 +113,7 @@ func (c *callers) before(h http.Handler) http.Handler {
 			return
 		}
 		denied := detailed(connect.CodePermissionDenied, otherUser, &aweighv1.Problem{Reason: Denied})
-		c.requests.Note(r.Context(), "api", r.URL.Path, nil, denied)
+		c.requests.Note(r.Context(), "api", r.URL.Path, nil, nil, denied)
 		w.Header().Set("Connection", "close") // the owner may need the room
 		if !wrong.IsSupported(r) {
 			http.Error(w, otherUser.Error(), http.StatusForbidden)

@@ -89,7 +89,7 @@ func unary[Req, Resp any](name string, method func(*service, context.Context, *c
 				}
 				return resp.Msg, resp.Msg, nil
 			})
-			c.service.requests.Note(ctx, "api", procedure, req, err)
+			c.service.requests.Note(ctx, "api", procedure, req, sight(procedure), err)
 			if err != nil {
 				return nil, statusOf(err)
 			}

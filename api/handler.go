@@ -93,7 +93,7 @@ func routes(s *service, metrics http.Handler) http.Handler {
 func handler(s *service) http.Handler {
 	_, h := aweighv1connect.NewNodeHandler(s, connect.WithReadMaxBytes(maxRequest),
 		connect.WithCompressMinBytes(minCompress),
-		connect.WithInterceptors(s.requests.Interceptor("api"), s.gate))
+		connect.WithInterceptors(s.requests.Interceptor("api", sight), s.gate))
 	return h
 }
 

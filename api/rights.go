@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -30,63 +31,68 @@ type right struct {
 	open bool
 	// shows reports why a user may not see an answer, which can be about another key than the request; nil: it may.
 	shows func(r *auth.Rights, answer any) error
+	// sees states what a request reads, for the record of reads.
+	sees requestlog.Sight
 }
 
 // rights are those of all methods. A method that is missing is refused.
 var rights = map[string]right{
-	aweighv1connect.NodePutProcedure:     {may: ofTxn(putTxn), local: never},
-	aweighv1connect.NodeDeleteProcedure:  {may: ofTxn(deleteTxn), local: never},
-	aweighv1connect.NodeTxnProcedure:     {may: ofTxn(TxnOf), local: never},
-	aweighv1connect.NodeRangeProcedure:   {may: reading[*aweighv1.RangeRequest], local: serializable, reads: true},
-	aweighv1connect.NodeSubmitProcedure:  {may: submitting, local: never},
-	aweighv1connect.NodeCompactProcedure: {may: ruling, local: never},
-	aweighv1connect.NodeWatchProcedure:   {may: reading[*aweighv1.WatchRequest]},
+	aweighv1connect.NodePutProcedure:     {may: ofTxn(putTxn), local: never, sees: seesTxn(putTxn)},
+	aweighv1connect.NodeDeleteProcedure:  {may: ofTxn(deleteTxn), local: never, sees: seesTxn(deleteTxn)},
+	aweighv1connect.NodeTxnProcedure:     {may: ofTxn(TxnOf), local: never, sees: seesTxn(TxnOf)},
+	aweighv1connect.NodeRangeProcedure:   {may: reading[*aweighv1.RangeRequest], local: serializable, reads: true, sees: requestlog.Reads},
+	aweighv1connect.NodeSubmitProcedure:  {may: submitting, local: never, sees: seesBundle},
+	aweighv1connect.NodeCompactProcedure: {may: ruling, local: never, sees: requestlog.Writes},
+	aweighv1connect.NodeWatchProcedure:   {may: reading[*aweighv1.WatchRequest], sees: requestlog.Reads},
 
-	aweighv1connect.NodeNameProcedure: {may: ruling, local: never}, // it reaches all aliases of an object
+	aweighv1connect.NodeNameProcedure: {may: ruling, local: never, sees: requestlog.Writes}, // it reaches all aliases of an object
 	aweighv1connect.NodeResolveProcedure: {
 		may: readingKey[*aweighv1.ResolveRequest], local: serializable, reads: true, shows: namesShown,
+		sees: requestlog.Reads,
 	},
-	aweighv1connect.NodeObjectProcedure: {may: ruling, reads: true}, // the request names no key
+	aweighv1connect.NodeObjectProcedure: {may: ruling, reads: true, sees: requestlog.Reads}, // the request names no key
 	aweighv1connect.NodeRedirectsProcedure: {
 		may: reading[*aweighv1.RedirectsRequest], local: serializable, reads: true, shows: namesShown,
+		sees: requestlog.Reads,
 	},
 	aweighv1connect.NodeActProcedure: { // see mayAct
 		may: readingKey[*aweighv1.ActRequest], local: never, shows: namesShown,
+		sees: seesAct,
 	},
-	aweighv1connect.NodeJudgeProcedure:   {may: readingKey[*aweighv1.JudgeRequest], local: serializable, reads: true},
-	aweighv1connect.NodeSignalsProcedure: {may: reading[*aweighv1.SignalsRequest]},
-	aweighv1connect.NodeHistoryProcedure: {may: readingKey[*aweighv1.HistoryRequest], reads: true, shows: namesShown},
-	aweighv1connect.NodeProveProcedure:   {may: ruling}, // a proof holds the whole mutation, with other keys and values
-	aweighv1connect.NodeTailProcedure:    {may: tailing},
-	aweighv1connect.NodeBackupProcedure:  {may: ruling},
+	aweighv1connect.NodeJudgeProcedure:   {may: readingKey[*aweighv1.JudgeRequest], local: serializable, reads: true, sees: requestlog.Reads},
+	aweighv1connect.NodeSignalsProcedure: {may: reading[*aweighv1.SignalsRequest], sees: requestlog.Reads},
+	aweighv1connect.NodeHistoryProcedure: {may: readingKey[*aweighv1.HistoryRequest], reads: true, shows: namesShown, sees: requestlog.Reads},
+	aweighv1connect.NodeProveProcedure:   {may: ruling, sees: requestlog.Reads}, // a proof holds the whole mutation, with other keys and values
+	aweighv1connect.NodeTailProcedure:    {may: tailing, sees: requestlog.Reads},
+	aweighv1connect.NodeBackupProcedure:  {may: ruling, sees: requestlog.Reads},
 
 	// About the network, and not its keys.
-	aweighv1connect.NodeCheckpointProcedure: {may: known},
-	aweighv1connect.NodeStatusProcedure:     {may: known},
-	aweighv1connect.NodeInviteProcedure:     {may: ruling}, // its holder can read everything as an observer
-	aweighv1connect.NodeGenesisProcedure:    {may: known},
-	aweighv1connect.NodeTrustProcedure:      {may: known},
-	aweighv1connect.NodeExplainProcedure:    {may: known},
-	aweighv1connect.NodeHandoversProcedure:  {may: known},
-	aweighv1connect.NodeScopesProcedure:     {may: known},
+	aweighv1connect.NodeCheckpointProcedure: {may: known, sees: requestlog.Writes},
+	aweighv1connect.NodeStatusProcedure:     {may: known, sees: requestlog.Writes},
+	aweighv1connect.NodeInviteProcedure:     {may: ruling, sees: requestlog.Writes}, // its holder can read everything as an observer
+	aweighv1connect.NodeGenesisProcedure:    {may: known, sees: requestlog.Writes},
+	aweighv1connect.NodeTrustProcedure:      {may: known, sees: requestlog.Writes},
+	aweighv1connect.NodeExplainProcedure:    {may: known, sees: requestlog.Writes},
+	aweighv1connect.NodeHandoversProcedure:  {may: known, sees: requestlog.Writes},
+	aweighv1connect.NodeScopesProcedure:     {may: known, sees: requestlog.Writes},
 
 	// Motions hold mutations, with keys and values. A user may follow one that it could have proposed.
-	aweighv1connect.NodeMotionsProcedure:      {may: ruling},
-	aweighv1connect.NodeMotionProcedure:       {may: known, reads: true, shows: motionShown},
-	aweighv1connect.NodeWatchMotionProcedure:  {may: known, shows: motionShown},
-	aweighv1connect.NodeExportMotionProcedure: {may: ruling},
-	aweighv1connect.NodeWithdrawProcedure:     {may: ruling, local: never},
-	aweighv1connect.NodeBallotsProcedure:      {may: ruling}, // they name motions, and hold comments
-	aweighv1connect.NodeHandInProcedure:       {may: known},  // ballots are signed by their voters
+	aweighv1connect.NodeMotionsProcedure:      {may: ruling, sees: requestlog.Reads},
+	aweighv1connect.NodeMotionProcedure:       {may: known, reads: true, shows: motionShown, sees: requestlog.Reads},
+	aweighv1connect.NodeWatchMotionProcedure:  {may: known, shows: motionShown, sees: requestlog.Reads},
+	aweighv1connect.NodeExportMotionProcedure: {may: ruling, sees: requestlog.Reads},
+	aweighv1connect.NodeWithdrawProcedure:     {may: ruling, local: never, sees: requestlog.Writes},
+	aweighv1connect.NodeBallotsProcedure:      {may: ruling, sees: requestlog.Reads}, // they name motions, and hold comments
+	aweighv1connect.NodeHandInProcedure:       {may: known, sees: requestlog.Writes}, // ballots are signed by their voters
 
-	aweighv1connect.NodeUsersProcedure:  {may: ruling, reads: true},
-	aweighv1connect.NodeWhoAmIProcedure: {may: known, open: true}, // about the caller itself
+	aweighv1connect.NodeUsersProcedure:  {may: ruling, reads: true, sees: requestlog.Writes},
+	aweighv1connect.NodeWhoAmIProcedure: {may: known, open: true, sees: requestlog.Writes}, // about the caller itself
 
 	// Handlers of these ask near.
-	aweighv1connect.NodeGovernProcedure:       {may: denied},
-	aweighv1connect.NodeApplyProcedure:        {may: denied},
-	aweighv1connect.NodeVoteProcedure:         {may: denied},
-	aweighv1connect.NodeDisableUsersProcedure: {may: denied},
+	aweighv1connect.NodeGovernProcedure:       {may: denied, sees: requestlog.Writes},
+	aweighv1connect.NodeApplyProcedure:        {may: denied, sees: requestlog.Writes},
+	aweighv1connect.NodeVoteProcedure:         {may: denied, sees: requestlog.Reads},
+	aweighv1connect.NodeDisableUsersProcedure: {may: denied, sees: requestlog.Writes},
 }
 
 func never(any) bool { return false }

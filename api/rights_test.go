@@ -20,6 +20,9 @@ func TestEveryMethodHasARight(t *testing.T) {
 		if rights[name].may == nil {
 			t.Errorf("%s has no right: a user could not make the request", name)
 		}
+		if rights[name].sees == nil {
+			t.Errorf("%s does not state what it reads", name)
+		}
 		delete(left, name)
 	}
 	if len(left) > 0 {

@@ -112,11 +112,11 @@ func (s *service) stream(srv any, stream grpc.ServerStream, info *grpc.StreamSer
 		return err
 	}
 	ctx, _ := s.row.Identify(stream.Context(), authn.OfCall(stream.Context()))
-	p := &permitted{ServerStream: stream, service: s, ctx: ctx}
+	p := &permitted{ServerStream: stream, service: s, ctx: ctx, method: info.FullMethod}
 	err = h(srv, p)
-	if info.FullMethod != watchMethod || requestlog.Refused(err) { // each watch is recorded by itself
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if requestlog.Refused(err) || !p.begun && info.FullMethod != watchMethod { // each watch is recorded by itself
 		s.note(ctx, info.FullMethod, p.request, err)
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/authn"
+	"github.com/aweigh/aweigh/internal/requestlog"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -171,10 +172,12 @@ type permitted struct {
 	grpc.ServerStream
 	service *service
 	ctx     context.Context // with the caller
+	method  string
 
 	mu       sync.Mutex
 	request  any   // the last one; nil: none, or one about watches
 	revision int64 // of the users and roles by which it was permitted
+	begun    bool  // it is recorded: a stream may last for days
 }
 
 // Context implements grpc.ServerStream.
@@ -206,7 +209,18 @@ func (p *permitted) SendMsg(m any) error {
 	if err != nil {
 		return err
 	}
+	p.begin()
 	return p.ServerStream.SendMsg(m)
+}
+
+// begin records a stream with its first answer. Watches record themselves.
+func (p *permitted) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.begun && p.method != watchMethod {
+		p.begun = true
+		p.service.note(p.ctx, p.method, p.request, requestlog.ErrBegun)
+	}
 }
 
 // still reports why the last request is not permitted any more.

@@ -14,5 +14,5 @@ func (s *service) note(ctx context.Context, call string, request any, err error)
 	if errors.Is(err, auth.ErrUserEmpty) || errors.Is(err, auth.ErrAuthFailed) {
 		err = requestlog.Refusal{Cause: err}
 	}
-	s.requests.Note(ctx, "etcd", call, request, err)
+	s.requests.Note(ctx, "etcd", call, request, sights[call], err)
 }

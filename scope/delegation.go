@@ -171,6 +171,23 @@ func (t *Txn) Ranges(visit func(key, end []byte) bool) bool {
 	return true
 }
 
+// Reads reports whether the answer to a transaction shows content of keys, or whether something holds of it: that of a
+// compare shows that too.
+func (t *Txn) Reads() bool {
+	if len(t.Compare) > 0 {
+		return true
+	}
+	for _, branch := range [][]Op{t.Success, t.Failure} {
+		for i := range branch {
+			op := &branch[i]
+			if op.Kind == OpRange || op.Kind == OpMerge || op.Prev || op.Kind == OpTxn && op.Txn != nil && op.Txn.Reads() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Genesis is what the scope started from.
 func (s *State) Genesis() (Genesis, error) {
 	raw, err := s.single(atGenesis, "genesis")

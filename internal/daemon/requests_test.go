@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -65,6 +66,27 @@ func TestRefusalsAreRecorded(t *testing.T) {
 	refused("refused user:reader etcd etcdserverpb.KV/Range /b/1 /b/9", err)
 	_, err = kv.Range(p.as(reader), &etcdpb.RangeRequest{Key: []byte("/a/1")})
 	done("done user:reader etcd etcdserverpb.KV/Range /a/1", err)
+	both := p.as(p.token("root"))
+	_, err = kv.Put(both, &etcdpb.PutRequest{Key: []byte("/a/1"), Value: value, PrevKv: true})
+	done("done user:root etcd etcdserverpb.KV/Put /a/1", err)
+	_, err = kv.Txn(both, &etcdpb.TxnRequest{Compare: []*etcdpb.Compare{{Key: []byte("/a/1"), Target: etcdpb.Compare_VALUE,
+		TargetUnion: &etcdpb.Compare_Value{Value: value}}}})
+	done("done user:root etcd etcdserverpb.KV/Txn /a/1", err)
+	_, err = kv.Put(both, &etcdpb.PutRequest{Key: []byte("/a/v/1"), Value: value})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = etcdpb.NewElectionClient(p.etcd).Leader(both, &etcdpb.LeaderRequest{Name: []byte("/a/v")})
+	done("done user:root etcd v3electionpb.Election/Leader /a/v/ /a/v0", err)
+	watching, stop := context.WithCancel(both)
+	observed, err := etcdpb.NewElectionClient(p.etcd).Observe(watching, &etcdpb.LeaderRequest{Name: []byte("/a/v")})
+	if err == nil {
+		_, err = observed.Recv()
+	}
+	stop()
+	done("begun user:root etcd v3electionpb.Election/Observe /a/v/ /a/v0", err)
+	done("done user:root api aweigh.v1.Node/Put /a/1", asks(p.api(p.token("root")).Put, p.ctx,
+		&aweighv1.PutRequest{Key: []byte("/a/1"), Value: value, PrevKv: true}))
 	_, err = kv.Put(p.ctx, &etcdpb.PutRequest{Key: []byte("/b/1"), Value: value})
 	refused("refused anonymous etcd etcdserverpb.KV/Put /b/1", err)
 	_, err = etcdpb.NewAuthClient(p.etcd).Authenticate(p.ctx,

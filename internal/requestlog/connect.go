@@ -10,19 +10,28 @@ import (
 // connectCode is the code of an error of Connect.
 func connectCode(err error) codes.Code { return codes.Code(connect.CodeOf(err)) }
 
-// Interceptor records the requests to a port that Connect's handlers serve. It comes before others that refuse.
-func (l *Log) Interceptor(port string) connect.Interceptor { return interceptor{l, port} }
+// Interceptor records the requests to a port that Connect's handlers serve. sees returns what a procedure shows. It
+// comes before others that refuse.
+func (l *Log) Interceptor(port string, sees func(procedure string) Sight) connect.Interceptor {
+	return interceptor{l, port, sees}
+}
 
 type interceptor struct {
 	log  *Log
 	port string
+	sees func(procedure string) Sight
+}
+
+// note records a request.
+func (i interceptor) note(ctx context.Context, procedure string, request any, err error) {
+	i.log.Note(ctx, i.port, procedure, request, i.sees(procedure), err)
 }
 
 // WrapUnary implements connect.Interceptor.
 func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		resp, err := next(ctx, req)
-		i.log.Note(ctx, i.port, req.Spec().Procedure, req.Any(), err)
+		i.note(ctx, req.Spec().Procedure, req.Any(), err)
 		return resp, err
 	}
 }
@@ -37,10 +46,10 @@ func (i interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conne
 func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		s := &stream{StreamingHandlerConn: conn}
-		s.sent = func() { i.log.Note(ctx, i.port, conn.Spec().Procedure, s.request, ErrBegun) }
+		s.sent = func() { i.note(ctx, conn.Spec().Procedure, s.request, ErrBegun) }
 		err := next(ctx, s)
 		if Refused(err) || !s.begun {
-			i.log.Note(ctx, i.port, conn.Spec().Procedure, s.request, err)
+			i.note(ctx, conn.Spec().Procedure, s.request, err)
 		}
 		return err
 	}

@@ -13,23 +13,18 @@ const (
 	maxBytes = 1 << 10 // of a key in a line
 )
 
-// keysOf returns the first maxKeys ranges of keys that a request names, and whether it reads: as fields of messages are
-// called in both APIs, key and range_end, or prefix. It looks at no other bytes.
-func keysOf(request any) (keys []Keys, reads bool) {
-	m, ok := request.(proto.Message)
-	if !ok {
-		return nil, false
+// keysOf returns the first maxKeys ranges of keys that a request names, as fields of messages are called in both APIs:
+// key and range_end, or prefix. It looks at no other bytes.
+func keysOf(request any) (keys []Keys) {
+	if m, ok := request.(proto.Message); ok {
+		collect(m.ProtoReflect(), 0, &keys)
 	}
-	collect(m.ProtoReflect(), 0, &keys, &reads)
-	return keys, reads
+	return keys
 }
 
-func collect(m protoreflect.Message, depth int, keys *[]Keys, reads *bool) {
+func collect(m protoreflect.Message, depth int, keys *[]Keys) {
 	if depth > maxDepth {
 		return
-	}
-	if m.Descriptor().Name() == "RangeRequest" {
-		*reads = true
 	}
 	fields := m.Descriptor().Fields()
 	bytesOf := func(name protoreflect.Name) []byte {
@@ -55,10 +50,10 @@ func collect(m protoreflect.Message, depth int, keys *[]Keys, reads *bool) {
 		case f.Kind() != protoreflect.MessageKind || f.IsMap() || !m.Has(f):
 		case f.IsList():
 			for list, j := m.Get(f).List(), 0; j < list.Len(); j++ {
-				collect(list.Get(j).Message(), depth+1, keys, reads)
+				collect(list.Get(j).Message(), depth+1, keys)
 			}
 		default:
-			collect(m.Get(f).Message(), depth+1, keys, reads)
+			collect(m.Get(f).Message(), depth+1, keys)
 		}
 	}
 }

@@ -50,13 +50,14 @@ func ParseRules(texts []string) (rules []Rule, err error) {
 }
 
 // levelOf is the highest level of any of the keys, and that of the empty prefix where there are none. A request that
-// names as many ranges as a line holds may name others: it counts as one of all keys.
-func levelOf(rules []Rule, keys []Keys) (most Level) {
-	switch len(keys) {
-	case 0:
-		keys = []Keys{{}}
-	case maxKeys:
+// names as many ranges as a line holds may name others, and one that reads and names none may read any: they count as
+// requests for all keys.
+func levelOf(rules []Rule, keys []Keys, reads bool) (most Level) {
+	switch {
+	case len(keys) == maxKeys, len(keys) == 0 && reads:
 		keys = []Keys{{Key: []byte{0}, End: []byte{0}}}
+	case len(keys) == 0:
+		keys = []Keys{{}}
 	}
 	for i := range keys {
 		k := &keys[i]

@@ -53,7 +53,7 @@ func Open(cfg Config) (*Log, error) {
 	}
 	l := &Log{cfg: cfg, lines: make(chan []byte, waiting)}
 	l.wantsReads = slices.ContainsFunc(cfg.Rules, func(r Rule) bool { return r.Level == Request })
-	return l, l.open()
+	return l, errors.Join(l.tighten(), l.open())
 }
 
 // Counts are the lines that were written, and those that were lost.
@@ -149,9 +149,36 @@ func (l *Log) append(text []byte) error {
 	return err
 }
 
+// tighten makes files that are there accessible to the node's user alone.
+func (l *Log) tighten() error {
+	for i := range l.cfg.Files {
+		name := l.name(i)
+		info, err := os.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0) {
+			continue
+		}
+		if err == nil {
+			l.cfg.Log.Warn("other users could read the record of requests; now they cannot", "file", name, "mode", info.Mode())
+			err = os.Chmod(name, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("requestlog: %w", err)
+		}
+	}
+	return nil
+}
+
+// name is that of a file, of which 0 is the newest.
+func (l *Log) name(i int) string {
+	if i == 0 {
+		return l.cfg.Path
+	}
+	return fmt.Sprintf("%s.%d", l.cfg.Path, i)
+}
+
 // open opens the newest file to append to it.
 func (l *Log) open() error {
-	f, err := os.OpenFile(l.cfg.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(l.cfg.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("requestlog: %w", err)
 	}
@@ -163,6 +190,29 @@ func (l *Log) open() error {
 		return errors.Join(err, f.Close())
 	}
 	l.file, l.size = f, info.Size()
+	if err := l.endLine(); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return nil
+}
+
+// endLine ends a line of which a crash left the first part, so that the next line is one of its own.
+func (l *Log) endLine() error {
+	if l.size == 0 {
+		return nil
+	}
+	last := make([]byte, 1)
+	if _, err := l.file.ReadAt(last, l.size-1); err != nil {
+		return fmt.Errorf("requestlog: %w", err)
+	}
+	if last[0] == '\n' {
+		return nil
+	}
+	n, err := l.file.Write([]byte{'\n'})
+	l.size += int64(n)
+	if err != nil {
+		return fmt.Errorf("requestlog: %w", err)
+	}
 	return nil
 }
 
@@ -171,19 +221,13 @@ func (l *Log) rotate() error {
 	if err := l.Close(); err != nil {
 		return err
 	}
-	name := func(i int) string {
-		if i == 0 {
-			return l.cfg.Path
-		}
-		return fmt.Sprintf("%s.%d", l.cfg.Path, i)
-	}
 	if l.cfg.Files == 1 {
 		if err := os.Remove(l.cfg.Path); err != nil {
 			return fmt.Errorf("requestlog: %w", err)
 		}
 	}
 	for i := l.cfg.Files - 2; i >= 0; i-- {
-		if err := os.Rename(name(i), name(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(l.name(i), l.name(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("requestlog: %w", err)
 		}
 	}

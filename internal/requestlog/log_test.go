@@ -94,6 +94,7 @@ func TestLevelsChooseWhatIsRecorded(t *testing.T) {
 		"all keys, with some of such":         {[]string{"/m=request"}, read("/a", "\x00"), nil, "done"},
 		"a range beside them":                 {[]string{"/m=request"}, read("/n", "/z"), nil, ""},
 		"no keys":                             {[]string{"=none"}, &aweighv1.StatusRequest{}, denied, ""},
+		"a read that names no keys":           {[]string{"/a=request"}, &aweighv1.BackupRequest{}, nil, "done"},
 		"a read in a transaction": {[]string{"/a=request"}, &aweighv1.TxnRequest{Success: []*aweighv1.Op{
 			{Op: &aweighv1.Op_Range{Range: read("/a", "").(*aweighv1.RangeRequest)}},
 		}}, nil, "done"},
@@ -103,11 +104,12 @@ func TestLevelsChooseWhatIsRecorded(t *testing.T) {
 		"many keys that do not count": {[]string{"=none"}, afterMany("/m"), denied, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call := "/aweigh.v1.Node/Range"
-			if _, ranged := x.request.(*aweighv1.RangeRequest); !ranged {
-				call = "/aweigh.v1.Node/Other"
+			sees := Sight(Reads)
+			switch x.request.(type) {
+			case *aweighv1.PutRequest, *aweighv1.StatusRequest:
+				sees = Writes
 			}
-			lines := recorded(t, x.rules, func(l *Log) { l.Note(t.Context(), "api", call, x.request, x.err) })
+			lines := recorded(t, x.rules, func(l *Log) { l.Note(t.Context(), "api", "/aweigh.v1.Node/Any", x.request, sees, x.err) })
 			if len(lines) > 1 || (len(lines) == 1) != (x.want != "") || len(lines) == 1 && lines[0].Outcome != x.want {
 				t.Errorf("%+v, want %q", lines, x.want)
 			}
@@ -133,7 +135,7 @@ func TestLinesNameCallersAndNoValues(t *testing.T) {
 			RangeEnd: []byte("/s")}}},
 	}}
 	lines := recorded(t, []string{"=request"}, func(l *Log) {
-		l.Note(authn.WithIdentity(t.Context(), id), "api", "/aweigh.v1.Node/Txn", request, denied)
+		l.Note(authn.WithIdentity(t.Context(), id), "api", "/aweigh.v1.Node/Txn", request, Reads, denied)
 	})
 	want := []keyText{{"/c", ""}, {"/a\uFFFD", ""}, {"/r", "/s"}}
 	if len(lines) != 1 {
@@ -160,7 +162,7 @@ func TestFilesAreRotatedAndBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 50 {
-			l.Note(t.Context(), "api", "/aweigh.v1.Node/Range", nil, denied)
+			l.Note(t.Context(), "api", "/aweigh.v1.Node/Range", nil, Reads, denied)
 		}
 		finish(t, l)
 		if c := l.Counts(); c.Written != 50 || c.Lost != 0 {
@@ -197,7 +199,7 @@ func TestFailuresAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range waiting + 10 { // more than wait in memory
-		l.Note(t.Context(), "api", "/aweigh.v1.Node/Range", nil, denied)
+		l.Note(t.Context(), "api", "/aweigh.v1.Node/Range", nil, Reads, denied)
 	}
 	finish(t, l)
 	if c := l.Counts(); c.Written != 1 || c.Lost != waiting+9 { // the first goes into the file that is open
@@ -207,7 +209,7 @@ func TestFailuresAreCounted(t *testing.T) {
 		t.Errorf("in no directory: %v", err)
 	}
 	var none *Log
-	none.Note(t.Context(), "api", "/x", nil, denied)
+	none.Note(t.Context(), "api", "/x", nil, nil, denied)
 	if none.Counts() != (Counts{}) || none.Run(t.Context()) != nil || none.Close() != nil {
 		t.Error("no record is not one that does nothing")
 	}
@@ -218,5 +220,55 @@ func TestFailuresAreCounted(t *testing.T) {
 	l = &Log{cfg: l.cfg, lines: make(chan []byte, 1), file: full}
 	if err := l.append([]byte("a line\n")); err == nil || l.file != nil {
 		t.Errorf("a full disk took a line: %v", err)
+	}
+}
+
+// TestTornLinesSpoilNoOther: after a crash that left a part of a line, the next line is one of its own.
+func TestTornLinesSpoilNoOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	if err := os.WriteFile(path, []byte("{\"kind\":\"request\"}\n{\"kind\":\"req"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l, err := Open(Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Note(t.Context(), "api", "/aweigh.v1.Node/Range", nil, Reads, denied)
+		finish(t, l)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole []bool
+	for text := range strings.Lines(string(raw)) {
+		whole = append(whole, json.Valid([]byte(text)))
+	}
+	if fmt.Sprint(whole) != "[true false true true]" {
+		t.Errorf("the file is\n%s", raw)
+	}
+}
+
+// TestLooseFilesAreTightened: files that other users could read are for the node's user alone once the node has begun.
+func TestLooseFilesAreTightened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	for _, name := range []string{path, path + ".1"} {
+		if err := os.WriteFile(name, []byte("{}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(name, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := Open(Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish(t, l)
+	for _, name := range []string{path, path + ".1"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
 	}
 }

@@ -44,15 +44,9 @@ const (
 // ErrBegun is the outcome of a read that is a stream, when its request came. It is no error of a request.
 var ErrBegun = errors.New("begun")
 
-// readers are the methods that read, of both APIs. Others read if their request holds one of Range.
-var readers = map[string]bool{
-	"Range": true, "RangeStream": true, "Watch": true, "History": true, "Prove": true, "Resolve": true, "Object": true,
-	"Redirects": true, "Signals": true, "Tail": true, "Motions": true, "Motion": true, "WatchMotion": true,
-	"ExportMotion": true, "Backup": true, "Snapshot": true,
-}
-
-// Note records a request to a port, if its level says so. err is the answer's, nil for none. A nil Log records nothing.
-func (l *Log) Note(ctx context.Context, port, call string, request any, err error) {
+// Note records a request to a port, if its level says so. sees is that of its method, and err the answer's, nil for
+// none. A nil Log records nothing.
+func (l *Log) Note(ctx context.Context, port, call string, request any, sees Sight, err error) {
 	if l == nil {
 		return
 	}
@@ -60,9 +54,9 @@ func (l *Log) Note(ctx context.Context, port, call string, request any, err erro
 	if !refused && !l.wantsReads {
 		return
 	}
-	keys, reads := keysOf(request)
-	level := levelOf(l.cfg.Rules, keys)
-	if level == None || !refused && (level < Request || !reads && !readers[call[strings.LastIndexByte(call, '/')+1:]]) {
+	keys, reads := sees.of(request)
+	level := levelOf(l.cfg.Rules, keys, reads)
+	if level == None || !refused && (level < Request || !reads) {
 		return
 	}
 	x := line{
