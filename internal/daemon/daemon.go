@@ -97,6 +97,9 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o diskstor
 		return err // and d.store stays nil, which a nil *Pebble in it is not
 	}
 	d.store = disk
+	if mode := disk.Loose(); mode != 0 {
+		d.log.Warn("other users could read the store; now they cannot", "directory", dir.Store(), "mode", mode)
+	}
 	if d.compact, err = autocompact.Parse(s.Compact[0], s.Compact[1]); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -46,6 +48,15 @@ func writable(on vfs.FS, dir string) error {
 		return fmt.Errorf("%w: %w", store.ErrFailed, err)
 	}
 	return err
+}
+
+// tighten takes access to a directory from other users, and returns its mode before if they had any.
+func tighten(dir string) (loose fs.FileMode, err error) {
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" { // which has no such modes
+		return 0, err
+	}
+	return info.Mode().Perm(), os.Chmod(dir, 0o700)
 }
 
 // refused names the want of room.

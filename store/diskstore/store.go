@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -61,6 +62,7 @@ type Store struct {
 	fault  *fault
 	closed atomic.Bool
 
+	loose   os.FileMode
 	copying atomic.Bool
 	synced  *synced // nil if it is read only
 
@@ -83,6 +85,11 @@ func Open(dir string, o Options) (*Store, error) {
 	if !o.ReadOnly {
 		if err := writable(fs.FS, dir); err != nil {
 			return nil, fmt.Errorf("store: open %s: %w", dir, err)
+		}
+		if fs.real {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return nil, fmt.Errorf("store: open %s: %w", dir, err)
+			}
 		}
 	}
 	_, err := fs.Stat(fs.PathJoin(dir, syncedName))
@@ -109,11 +116,18 @@ func Open(dir string, o Options) (*Store, error) {
 	if err == nil && o.ReadOnly {
 		err = checkFormat(db, dir, known)
 	}
+	if err == nil && !o.ReadOnly && fs.real { // the files in it are as the umask makes them
+		s.loose, err = tighten(dir)
+	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
 }
+
+// Loose returns the mode that the directory had when it was opened, if other users had access to it, which they have no
+// more; 0 if they had none.
+func (s *Store) Loose() os.FileMode { return s.loose }
 
 // check makes sure that what Pebble opened is what this program left there. It
 // leaves nothing in the directory of another program.
