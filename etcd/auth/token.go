@@ -47,13 +47,18 @@ func (t *token) signed() []byte {
 // Issue makes a token for a user, with the key that Passwords.Check returned.
 func (g *Guard) Issue(user string, revision int64, key votes.PrivateKey) string {
 	t := token{
-		Network: g.node.Root().Genesis().Hash(), User: user, Revision: revision, Until: aweigh.InstantOf(time.Now().Add(tokenFor)), Node: g.identity.Public(),
+		Network: g.node.Root().Genesis().Hash(), User: user, Revision: revision, Until: g.now().Add(tokenFor), Node: g.identity.Public(),
 	}
 	t.Signature = g.identity.Sign(votes.ContextToken, t.signed())
 	if !key.IsZero() {
 		t.Proof = key.Sign(votes.ContextToken, t.signed())
 	}
 	return base64.RawURLEncoding.EncodeToString(canon.Encode(t))
+}
+
+// now is the time by this machine's clock or, where that is behind it, the time of the newest final block.
+func (g *Guard) now() aweigh.Instant {
+	return max(aweigh.InstantOf(time.Now()), g.node.Root().LastHead().Time)
 }
 
 // tokens holds the tokens that were verified.
@@ -70,7 +75,7 @@ func (g *Guard) bearer(ctx context.Context, text string) (*token, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := aweigh.InstantOf(time.Now())
+	now := g.now()
 	if t.Until < now || t.Until > now.Add(tokenFor+clocksApart) || !g.vouches(t.id) {
 		return nil, errToken
 	}

@@ -34,7 +34,12 @@ var ErrFiles = errors.New("certs: bad files")
 // negotiates, the preferred one first. Each handshake sees the files as they are; while they cannot be read, it sees
 // the last content, and the error is logged.
 func Server(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
-	r := &reloading{files: f, log: log, protocols: protocols}
+	return ServerBy(time.Now, f, log, protocols...)
+}
+
+// ServerBy is Server with a clock, by which the certificates of clients end.
+func ServerBy(now func() time.Time, f Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
+	r := &reloading{now: now, files: f, log: log, protocols: protocols}
 	if err := r.load(); err != nil {
 		return nil, err
 	}
@@ -46,6 +51,7 @@ func Server(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error)
 
 // reloading holds the content read last.
 type reloading struct {
+	now       func() time.Time
 	files     Files
 	log       *slog.Logger
 	protocols []string
@@ -104,7 +110,9 @@ func (r *reloading) load() error {
 		}
 		return fmt.Errorf("%w: %s and %s: %w", ErrFiles, f.Cert, f.Key, err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, NextProtos: r.protocols}
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, NextProtos: r.protocols, Time: r.now,
+	}
 	var trusted map[string]bool
 	var lists revoked
 	if f.ClientCA != "" {

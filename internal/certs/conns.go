@@ -117,7 +117,7 @@ func (r *reloading) forClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 // good reports whether one of the chains of a client's certificate holds now.
 func (r *reloading) good(chains [][]*x509.Certificate) bool {
 	trusted, lists := r.recent()
-	now := time.Now()
+	now := r.now()
 	for _, chain := range chains {
 		ended := func(c *x509.Certificate) bool { return now.After(c.NotAfter) }
 		if len(chain) > 0 && trusted[string(chain[len(chain)-1].Raw)] && !lists.any(chain) && !slices.ContainsFunc(chain, ended) {

@@ -2,6 +2,7 @@ package certs
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
@@ -156,5 +157,36 @@ func TestConnectionsEndWithTheCertificate(t *testing.T) {
 		if err := echoes(c); err != nil {
 			t.Errorf("another client: %v", err)
 		}
+	}
+}
+
+// TestCertificatesEndByTheGivenClock: a client's certificate ends by the clock of ServerBy, not by that of the machine.
+func TestCertificatesEndByTheGivenClock(t *testing.T) {
+	dir, i := t.TempDir(), newIssuer(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	f, own := Files{Cert: at("a.crt"), Key: at("a.key"), ClientCA: at("ca.crt")}, Files{Cert: at("b.crt"), Key: at("b.key")}
+	i.save(f)
+	i.saveUntil(own, time.Now().Add(10*time.Minute))
+	if err := write(f.ClientCA, "CERTIFICATE", i.cert.Raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &reloading{now: time.Now, files: f, log: slog.New(slog.DiscardHandler)}
+	if err := r.load(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := tls.LoadX509KeyPair(own.Cert, own.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chains := [][]*x509.Certificate{{c.Leaf, i.cert}}
+	if !r.good(chains) {
+		t.Error("a certificate that is good is not")
+	}
+	r.now = func() time.Time { return time.Now().Add(20 * time.Minute) }
+	if r.good(chains) {
+		t.Error("a certificate that ended is good")
+	}
+	if err := r.load(); err != nil || r.config.Time().Before(time.Now().Add(time.Minute)) {
+		t.Errorf("handshakes go by another clock: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/aweigh/aweigh/api"
 	"github.com/aweigh/aweigh/etcd/auth"
@@ -32,11 +33,28 @@ func newCallers(n *node.Node, identity votes.PrivateKey, s home.Settings, log *s
 		return c, err
 	}
 	g := n.Root().Genesis()
-	c.tokens, err = oidc.New(oidc.Config{Network: g.Network(), Issuers: issuers, Report: c.report})
+	c.tokens, err = oidc.New(oidc.Config{Network: g.Network(), Issuers: issuers, Report: c.report, Passed: passed(n)})
 	if err != nil {
 		return nil, fmt.Errorf("%w: oidc-issuers: %w", ErrSettings, err)
 	}
 	return c, nil
+}
+
+// passed returns the time of the newest final block that a node has of its root scope. Anchors of a quorum saw it pass,
+// so it counts where the clock of this machine is behind.
+func passed(n *node.Node) func() time.Time {
+	return func() time.Time { return n.Root().LastHead().Time.Time() }
+}
+
+// clockOf is the clock by which the credentials of a node's callers end.
+func clockOf(n *node.Node) func() time.Time {
+	return func() time.Time {
+		now := time.Now()
+		if p := passed(n)(); p.After(now) {
+			return p
+		}
+		return now
+	}
 }
 
 // issuersOf are the issuers of callers' tokens.

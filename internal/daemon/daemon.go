@@ -124,14 +124,14 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o diskstor
 			return err
 		}
 	}
-	secure, err := apiTLS(s, d.log)
+	secure, err := apiTLS(s, clockOf(d.Node), d.log)
 	if err != nil {
 		return err
 	}
 	var port metrics.Etcd  // stays nil without one
 	var shown http.Handler // is there before anything is served
 	if s.Etcd != "" {
-		secure, err := etcdTLS(dir, s, d.log)
+		secure, err := etcdTLS(dir, s, clockOf(d.Node), d.log)
 		if err != nil {
 			return err
 		}

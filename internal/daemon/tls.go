@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/aweigh/aweigh/internal/certs"
 	"github.com/aweigh/aweigh/internal/home"
@@ -15,7 +16,7 @@ import (
 
 // etcdTLS is what clients of etcd are shown, nil for no TLS. Errors about the files
 // wrap ErrSettings.
-func etcdTLS(dir home.Dir, s home.Settings, log *slog.Logger) (*tls.Config, error) {
+func etcdTLS(dir home.Dir, s home.Settings, now func() time.Time, log *slog.Logger) (*tls.Config, error) {
 	files := etcdFiles(s)
 	if s.EtcdAuto {
 		var hosts []string
@@ -30,20 +31,20 @@ func etcdTLS(dir home.Dir, s home.Settings, log *slog.Logger) (*tls.Config, erro
 	if files.IsZero() {
 		return nil, nil
 	}
-	return serverTLS("clients of etcd", files, log, "http/1.1", "h2")
+	return serverTLS("clients of etcd", files, now, log, "http/1.1", "h2")
 }
 
 // apiTLS is what clients of api-listen are shown, nil for no TLS.
-func apiTLS(s home.Settings, log *slog.Logger) (*tls.Config, error) {
+func apiTLS(s home.Settings, now func() time.Time, log *slog.Logger) (*tls.Config, error) {
 	files := apiFiles(s)
 	if files.IsZero() {
 		return nil, nil
 	}
-	return serverTLS("api-listen", files, log, "h2", "http/1.1")
+	return serverTLS("api-listen", files, now, log, "h2", "http/1.1")
 }
 
-func serverTLS(what string, files certs.Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
-	c, err := certs.Server(files, log, protocols...)
+func serverTLS(what string, files certs.Files, now func() time.Time, log *slog.Logger, protocols ...string) (*tls.Config, error) {
+	c, err := certs.ServerBy(now, files, log, protocols...)
 	if errors.Is(err, certs.ErrFiles) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		err = fmt.Errorf("%w: TLS for %s: %w", ErrSettings, what, err)
 	}

@@ -23,6 +23,23 @@ type Config struct {
 	Issuers []Issuer
 	// Report, if not nil, gets the state of an issuer after each fetch of its keys.
 	Report func(Status)
+	// Passed, if not nil, returns a time that has passed, such as that of the newest final block. Where the clock of
+	// this machine is behind it, it counts instead: otherwise tokens would be good after their end.
+	Passed func() time.Time
+}
+
+// later is a clock that is never behind what has passed.
+func (cfg *Config) later(clock func() time.Time) func() time.Time {
+	if cfg.Passed == nil {
+		return clock
+	}
+	return func() time.Time {
+		now := clock()
+		if passed := cfg.Passed(); passed.After(now) {
+			return passed
+		}
+		return now
+	}
 }
 
 // Authenticator recognizes callers by their tokens. It is an authn.Authenticator.
@@ -41,7 +58,7 @@ func newWith(cfg Config, p periods, now func() time.Time) (*Authenticator, error
 	if err := CheckIssuers(cfg.Issuers); err != nil {
 		return nil, err
 	}
-	a := &Authenticator{verdicts: newVerdicts(), now: now}
+	a := &Authenticator{verdicts: newVerdicts(), now: cfg.later(now)}
 	for _, i := range cfg.Issuers {
 		if _, err := HTTPClient(i.CA); err != nil {
 			return nil, fmt.Errorf("%w: %q: %w", ErrIssuer, i.URL, err)

@@ -18,13 +18,13 @@ type periods struct {
 	apart      time.Duration // at least, between two fetches that tokens cause
 	firstRetry time.Duration // after a fetch that failed, doubled up to mostRetry
 	mostRetry  time.Duration
-	keep       time.Duration // for which keys are used though no fetch succeeds
+	keep       time.Duration // for which keys are used though no fetch succeeds: the issuer may have withdrawn them
 	wait       time.Duration // of a request, at most, for a fetch
 }
 
 var usual = periods{
 	refresh: 10 * time.Minute, apart: 10 * time.Second, firstRetry: time.Second, mostRetry: time.Minute,
-	keep: 24 * time.Hour, wait: 5 * time.Second,
+	keep: time.Hour, wait: 5 * time.Second,
 }
 
 // Status is the state of fetching the keys of an issuer.

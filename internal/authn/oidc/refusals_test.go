@@ -131,3 +131,30 @@ func mustJSON(v any) string {
 	}
 	return string(text)
 }
+
+// TestTokensEndByTheBlocksTime: a node whose clock is behind takes no token that ended before the newest final block.
+func TestTokensEndByTheBlocksTime(t *testing.T) {
+	i := testissuer.New(t)
+	i.Key("a", "ES256")
+	i.Publish("a")
+	n := start(t, quick, Issuer{URL: i.URL, CA: i.CA})
+	real := n.clock.now()
+	claims := i.Claims(network.String(), real.Add(-time.Hour-5*time.Minute), nil)
+	n.clock.add(-time.Hour)
+	token, alice := i.Sign("a", claims), "oidc:"+i.URL+"#alice"
+	if got := n.ask(t, token); got != alice {
+		t.Fatalf("a token that is good by all clocks: %s", got)
+	}
+	cfg := Config{Passed: func() time.Time { return real }}
+	n.now = cfg.later(n.clock.now)
+	if got := n.ask(t, token); got != "expired" {
+		t.Errorf("a token that ended before the newest block: %s", got)
+	}
+	if got := n.ask(t, i.Sign("a", i.Claims(network.String(), real, nil))); got != alice {
+		t.Errorf("one that did not: %s", got)
+	}
+	n.clock.add(2 * time.Hour)
+	if got := n.ask(t, i.Sign("a", i.Claims(network.String(), n.clock.now(), nil))); got != alice {
+		t.Errorf("one by a clock that is ahead of the block: %s", got)
+	}
+}
