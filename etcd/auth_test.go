@@ -462,6 +462,21 @@ func TestDeletedUsersClientsAreRefused(t *testing.T) {
 	says(t, "its token, under another user of the name", read(), codes.Unauthenticated, "etcdserver: invalid auth token")
 }
 
+// TestWatchesEndWithThePassword: a watch outlasts the token that it began with, but not the password.
+func TestWatchesEndWithThePassword(t *testing.T) {
+	w := newUsers(t)
+	s := w.watching(t, w.as(t, "reader"))
+	if got := s.create(&etcdpb.WatchCreateRequest{Key: []byte("/a/1")}); got.Canceled {
+		t.Fatal(got.CancelReason)
+	}
+	if _, err := w.UserChangePassword(w.as(t, "root"), &etcdpb.AuthUserChangePasswordRequest{Name: "reader", Password: "another"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Recv(); err == nil && !got.Canceled {
+		t.Errorf("its watch gets %v", got)
+	}
+}
+
 // TestMalformedWatchesOfUsers: an invalid watch is refused as such, for every user.
 func TestMalformedWatchesOfUsers(t *testing.T) {
 	w := newUsers(t)

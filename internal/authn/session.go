@@ -51,8 +51,8 @@ func Caller(ctx context.Context) string {
 func Refused(ctx context.Context) *Refusal { return sessionOf(ctx).refused }
 
 // Again looks at the caller of a request that lasts, such as a watch, and returns a refusal if its credential is not
-// good any more. Tokens of issuers end. Other credentials last as long as the request: clients of etcd get a new token
-// for new requests alone.
+// good any more. Tokens of issuers end. Tokens of users last as long as the request: clients of etcd get a new token
+// for new requests alone. Connections end with their certificates.
 func Again(ctx context.Context) *Refusal {
 	s := sessionOf(ctx)
 	if s.row == nil || s.id.Kind != OIDC {
