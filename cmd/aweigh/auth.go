@@ -76,9 +76,6 @@ func (a *app) authGrant() *cobra.Command {
 	c.MarkFlagsOneRequired("public-key", "anchors", "any")
 	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
-		if err := namesVerbs(c.Flags(), *verbs); err != nil {
-			return err
-		}
 		entry := scope.Author{Name: args[0], Who: scope.OneKey, Verbs: slices.Compact(slices.Sorted(slices.Values(*verbs))), Quota: quota}
 		if *bytesText != "" {
 			var err error

@@ -99,7 +99,7 @@ func (a *app) root() *cobra.Command {
 			do := c.RunE
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				a.started = true
-				if err := checkNumbers(cmd); err != nil {
+				if err := checkFlags(cmd); err != nil {
 					return err
 				}
 				return do(cmd, args)

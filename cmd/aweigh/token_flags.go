@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/show"
@@ -19,7 +18,6 @@ import (
 
 // grantFlags are the flags of a grant.
 type grantFlags struct {
-	of              *pflag.FlagSet
 	prefixes, verbs *[]string
 	span            *time.Duration
 	to, file        *string
@@ -28,7 +26,6 @@ type grantFlags struct {
 func newGrantFlags(c *cobra.Command) *grantFlags {
 	f := c.Flags()
 	return &grantFlags{
-		of: f,
 		prefixes: f.StringArray("prefix", nil, "of keys that may change (repeatable; default: all that the signer\n"+
 			"may change)"),
 		verbs: f.StringSlice("verb", nil, "that may be done: "+strings.Join(scope.AuthorVerbs, ", ")+",\n"+
@@ -45,9 +42,6 @@ func newGrantFlags(c *cobra.Command) *grantFlags {
 func (f *grantFlags) grant(name string, now time.Time) (g scope.Grant, err error) {
 	if *f.span <= 0 {
 		return g, fmt.Errorf("%w: --for is more than 0, not %s", errUsage, *f.span)
-	}
-	if err := namesVerbs(f.of, *f.verbs); err != nil {
-		return g, err
 	}
 	g = scope.Grant{
 		Name: name, NotAfter: aweigh.InstantOf(now.Add(*f.span)), Verbs: slices.Compact(slices.Sorted(slices.Values(*f.verbs))),
@@ -70,14 +64,6 @@ func (f *grantFlags) grant(name string, now time.Time) (g scope.Grant, err error
 		}
 	}
 	return g, nil
-}
-
-// namesVerbs refuses an empty list of verbs, like that of an empty variable: without the flag, all verbs are meant.
-func namesVerbs(f *pflag.FlagSet, verbs []string) error {
-	if f.Changed("verb") && (len(verbs) == 0 || slices.Contains(verbs, "")) {
-		return fmt.Errorf("%w: --verb is empty; leave it out to permit all verbs", errUsage)
-	}
-	return nil
 }
 
 // output opens the file of a token, nil for standard output.

@@ -20,7 +20,7 @@ func (a *app) under(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 		do := sub.RunE
 		sub.RunE = func(cmd *cobra.Command, args []string) error {
 			a.started = true
-			if err := checkNumbers(cmd); err != nil {
+			if err := checkFlags(cmd); err != nil {
 				return err
 			}
 			return do(cmd, args)

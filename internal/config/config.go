@@ -56,8 +56,8 @@ func Load(flags *pflag.FlagSet, path string) (*koanf.Koanf, error) {
 		if f == nil {
 			return "", nil
 		}
-		if _, list := f.Value.(pflag.SliceValue); list {
-			return key, strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+		if isList(f) {
+			return key, entries(value)
 		}
 		return key, value
 	}})
@@ -68,6 +68,16 @@ func Load(flags *pflag.FlagSet, path string) (*koanf.Koanf, error) {
 		return nil, fmt.Errorf("%w: flags: %w", ErrConfig, err)
 	}
 	return k, nil
+}
+
+func isList(f *pflag.Flag) bool {
+	_, is := f.Value.(pflag.SliceValue)
+	return is
+}
+
+// entries are those of a list in a variable.
+func entries(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // keyOf is the key that an environment variable stands for.
@@ -110,10 +120,9 @@ func lineOf(source []byte, key string) int {
 	return 1 + strings.Count(string(source[:at[0]]), "\n")
 }
 
-// checkVariable refuses a variable that is a setting of another type, or looks
-// like a misspelt one. Others
-// that start with AWEIGH_ belong to someone else: Kubernetes sets such for a
-// service of that name.
+// checkVariable refuses a variable that is a setting of another type, that is set
+// and empty, or that looks like a misspelt one. Others that start with AWEIGH_
+// belong to other programs: Kubernetes sets such for a service of that name.
 func checkVariable(v string, flags *pflag.FlagSet, known []string) error {
 	name, value, _ := strings.Cut(v, "=")
 	if !strings.HasPrefix(name, prefix) {
@@ -123,6 +132,9 @@ func checkVariable(v string, flags *pflag.FlagSet, known []string) error {
 	if f := flags.Lookup(key); f != nil {
 		if err := CheckText(f, value); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrConfig, name, err)
+		}
+		if f.Value.Type() == "string" && value == "" || isList(f) && len(entries(value)) == 0 {
+			return fmt.Errorf("%w: %s is set and empty: give it a value, or unset it", ErrConfig, name)
 		}
 		return nil
 	}

@@ -178,3 +178,16 @@ func TestMisspeltVariablesAreRefusedAndForeignOnesAreNot(t *testing.T) {
 		t.Errorf("a misspelt variable: %v", err)
 	}
 }
+
+func TestEmptyVariablesAreRefused(t *testing.T) {
+	for name, values := range map[string][]string{"AWEIGH_API_LISTEN": {""}, "AWEIGH_LISTEN": {"", ",", " "}, "AWEIGH_INSECURE": {""}} {
+		for _, v := range values {
+			t.Run(name+"="+v, func(t *testing.T) {
+				t.Setenv(name, v)
+				if _, err := Load(flags(t), ""); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), name) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+	}
+}

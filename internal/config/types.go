@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,6 +83,14 @@ func CheckText(f *pflag.Flag, text string) (err error) {
 		return fmt.Errorf("%s is %s, not %q", f.Name, what, text)
 	}
 	return nil
+}
+
+// Empty reports whether the value of a flag is a text or a list that names nothing.
+func Empty(f *pflag.Flag) bool {
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
+	}
+	return f.Value.Type() == "string" && f.Value.String() == ""
 }
 
 // shown is a value of a file in words.
