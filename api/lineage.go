@@ -6,7 +6,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -46,29 +45,23 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 		return nil, problem(err)
 	}
 	return connect.NewResponse(&aweighv1.HistoryResponse{
-		Header: s.read(head, true), More: l.More, Entries: s.entries(l.Entries), BeforeUid: uidOf(l.Before),
+		Header: s.read(head, true), More: l.More, Entries: entriesOf(l.Entries), BeforeUid: uidOf(l.Before),
 	}), nil
 }
 
-// entries are the deeds with the names of their authors.
-func (s *service) entries(deeds []node.LineageEntry) (out []*aweighv1.Entry) {
-	names := s.people()
+func entriesOf(deeds []node.LineageEntry) (out []*aweighv1.Entry) {
 	for i := range deeds {
-		out = append(out, entryOf(&deeds[i], names))
+		out = append(out, entryOf(&deeds[i]))
 	}
 	return out
 }
 
-func entryOf(d *node.LineageEntry, names map[aweigh.Hash]string) *aweighv1.Entry {
-	principal := ""
-	if len(d.Principal) > 0 {
-		principal = names[d.Acts()]
-	}
+func entryOf(d *node.LineageEntry) *aweighv1.Entry {
 	return &aweighv1.Entry{
 		Index: d.Index, Height: uint64(d.Height), Class: d.Class.String(), Mutation: d.Mutation[:],
-		Author: d.Author[:], AuthorName: names[d.Author], Uid: uidOf(d.Object), Revision: d.Revision,
+		Author: d.Author[:], AuthorName: d.Name, Uid: uidOf(d.Object), Revision: d.Revision,
 		TimeNs: int64(d.Time), Block: d.Block[:], Justification: d.Justification, Reason: d.Reason, Key: d.Key,
-		Version: d.Version, Caller: d.Caller, Principal: d.Principal, PrincipalName: principal,
+		Version: d.Version, Caller: d.Caller, Principal: d.Principal, PrincipalName: d.Acts,
 	}
 }
 

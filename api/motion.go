@@ -288,11 +288,12 @@ func (s *service) Withdraw(ctx context.Context, req *connect.Request[aweighv1.Wi
 	return connect.NewResponse(&aweighv1.WithdrawResponse{Header: s.written(r)}), nil
 }
 
-// motionOf converts a motion; names are those of authors.
+// motionOf converts a motion; names are those of anchors of now, which decisions may be about. Authors have those that
+// they had when the motion opened.
 func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	o := m.Opening
 	out := &aweighv1.Motion{
-		Id: m.ID[:], Scope: bytesOf(m.Mutation.Scope), ScopePrefix: m.Prefix, Fate: "open", Author: m.Mutation.Author[:], AuthorName: names[m.Mutation.Author],
+		Id: m.ID[:], Scope: bytesOf(m.Mutation.Scope), ScopePrefix: m.Prefix, Fate: "open", Author: m.Mutation.Author[:], AuthorName: m.Names[m.Mutation.Author],
 		Justification: m.Mutation.Justification, Caller: m.Mutation.Caller, Subject: o.Subject(), Height: uint64(o.Height), Epoch: uint64(o.Epoch),
 		OpenedNs: int64(o.Opened), DeadlineNs: int64(o.Deadline), Rule: o.Approval.String(), Mutation: o.Mutation,
 		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,
@@ -352,7 +353,7 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 		c := &m.Changes[i]
 		out.Changes = append(out.Changes, &aweighv1.MotionChange{
 			Delete: c.Op.Kind == scope.OpDelete, Key: c.Op.Key, RangeEnd: c.Op.End, Value: c.Op.Value, Now: kvsOf(c.Now), Was: kvsOf(c.Was), Lost: c.Lost,
-			Lease: c.Op.Lease, Ttl: c.Found.TTL, Keeper: bytesOrNone(c.Found.Keeper), KeeperName: names[c.Found.Keeper],
+			Lease: c.Op.Lease, Ttl: c.Found.TTL, Keeper: bytesOrNone(c.Found.Keeper), KeeperName: m.Names[c.Found.Keeper],
 			KeepsValue: c.Op.IgnoreValue, KeepsLease: c.Op.IgnoreLease, Copies: copiesOf(c.Copies),
 		})
 	}

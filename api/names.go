@@ -107,7 +107,7 @@ func (s *service) Object(ctx context.Context, req *connect.Request[aweighv1.Obje
 		return nil, problem(err)
 	}
 	out := &aweighv1.ObjectResponse{
-		Header: s.read(o.Head, !req.Msg.Serializable), Uid: uidOf(o.UID), Aliases: o.Aliases, Entries: s.entries(o.Deeds), More: o.More,
+		Header: s.read(o.Head, !req.Msg.Serializable), Uid: uidOf(o.UID), Aliases: o.Aliases, Entries: entriesOf(o.Deeds), More: o.More,
 	}
 	if p := o.Parent; p != nil {
 		out.Parent, out.Place = uidOf(p.Object), placeOf(p.Key, p.Revision, p.Sub)

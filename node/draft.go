@@ -59,6 +59,12 @@ func (n *Replica) drafts(ctx context.Context, named []byte) (all []Motion, err e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
+	e, err := v.State.Epoch()
+	if err != nil {
+		return nil, err
+	}
+	now := e.Terms()
+	names := now.AuthorNames()
 	for _, w := range s.waits {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -70,6 +76,7 @@ func (n *Replica) drafts(ctx context.Context, named []byte) (all []Motion, err e
 		if err != nil {
 			return nil, err
 		}
+		m.Names = names
 		all = append(all, m)
 	}
 	return all, nil

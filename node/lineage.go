@@ -18,6 +18,8 @@ type LineageEntry struct {
 	Block   aweigh.Hash
 	Time    aweigh.Instant // of the block
 	Version int64          // of the object, if the entry wrote one and it was counted
+	Name    string         // of the author, under the policy and the roster that the entry names
+	Acts    string         // likewise of the key whose rights the author used, if not its own
 }
 
 // KeyLineage is what happened to the object that a key names, or named last.

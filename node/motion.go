@@ -34,6 +34,8 @@ type Motion struct {
 	Changes  []MotionChange
 	Draft    *Draft // nil for a motion that a block has opened
 	Doomed   string // why an open motion would be void as things stand; empty if it would apply
+
+	Names map[aweigh.Hash]string // of authors, under the policy and the roster of its epoch; of a draft, those of now
 }
 
 // state orders lists: motions that wait for ballots, those that wait for their turn, and those that are closed.
@@ -73,12 +75,13 @@ func (n *Replica) Motions(closed bool) (all []Motion, head scope.Head, err error
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	var bad error
+	names := n.namesThen()
 	err = v.Motions(func(id votes.MotionID, open bool) bool {
 		if !open && !closed || len(all) == maxMotionsShown {
 			return false
 		}
 		var m Motion
-		if m, bad = n.motionOf(v, id); bad == nil && m.Ending == nil {
+		if m, bad = names.motionOf(v, id); bad == nil && m.Ending == nil {
 			m.Doomed, bad = v.Doomed(m.Opening)
 		}
 		all = append(all, m)
@@ -116,7 +119,7 @@ func (n *Replica) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 	if err != nil {
 		return m, v.Head(), err
 	}
-	if m, err = n.motionOf(v, id); err != nil {
+	if m, err = n.namesThen().motionOf(v, id); err != nil {
 		return m, v.Head(), err
 	}
 	if m.Changes, err = m.changes(v); err != nil {
@@ -153,7 +156,7 @@ func findMotion(v *View, prefix []byte) (id votes.MotionID, err error) {
 	return id, nil
 }
 
-func (n *Replica) motionOf(v *View, id votes.MotionID) (m Motion, err error) {
+func (n *namesThen) motionOf(v *View, id votes.MotionID) (m Motion, err error) {
 	m.ID, m.Prefix = id, n.prefix
 	if m.Opening, m.Ending, err = v.State.Motion(id); err != nil {
 		return m, err
@@ -165,6 +168,9 @@ func (n *Replica) motionOf(v *View, id votes.MotionID) (m Motion, err error) {
 		return m, err
 	}
 	if err := canon.Decode(m.Opening.Mutation, &m.Mutation); err != nil {
+		return m, err
+	}
+	if m.Names, err = n.in(v, m.Opening.Epoch, m.Opening.Height); err != nil {
 		return m, err
 	}
 	if m.Tally, err = v.Tally(id); err != nil {

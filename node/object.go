@@ -116,8 +116,12 @@ func (n *Replica) objectEntries(v *View, last int64, limit int) (entries []Linea
 		}
 		return !more
 	})
+	names := n.namesThen()
 	for i := range entries {
 		d := &entries[i]
+		if nameErr := names.of(v, d); nameErr != nil {
+			return nil, false, errors.Join(err, nameErr)
+		}
 		if d.Height == 0 { // taken over, as the scope was founded
 			d.Block, d.Time = n.id, n.genesis.Time
 			continue

@@ -108,6 +108,8 @@ type foreignLineageEntry struct {
 	Block   aweigh.Hash
 	Time    aweigh.Instant
 	Version int64
+	Name    string
+	Acts    string
 }
 
 // foreignEntries bounds the entries in one answer.
@@ -124,7 +126,9 @@ func (n *Replica) historyForeign(ctx context.Context, p machine.Peer, v *View, x
 	out := foreignLineage{More: l.More, Before: l.Before}
 	for i := range l.Entries {
 		d := &l.Entries[i]
-		out.All = append(out.All, foreignLineageEntry{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
+		out.All = append(out.All, foreignLineageEntry{
+			Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version, Name: d.Name, Acts: d.Acts,
+		})
 	}
 	return canon.Encode(out), nil
 }
@@ -135,7 +139,9 @@ func (f *remoteScope) lineage(ctx context.Context, key []byte, limit int) (l Key
 	l.More, l.Before = got.More, got.Before
 	for i := range got.All {
 		d := &got.All[i]
-		l.Entries = append(l.Entries, LineageEntry{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
+		l.Entries = append(l.Entries, LineageEntry{
+			Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version, Name: d.Name, Acts: d.Acts,
+		})
 	}
 	return l, head, err
 }

@@ -31,8 +31,6 @@ type TailPage struct {
 // TailItem is an entry, or a run of entries that are not shown.
 type TailItem struct {
 	LineageEntry
-	Name   string          // of the author, under the policy and the roster that the entry names
-	Acts   string          // likewise of the key whose rights the author used, if not its own
 	Final  *scope.Finality // of the block, if the entry before is of another one, and this node has it
 	To     int64           // of a run: the index after its last entry; 0: an entry
 	Hashes []aweigh.Hash   // of a run: those of lineage.Log.Cover
@@ -50,7 +48,7 @@ const (
 // the error wraps machine.ErrNoBlock and states the entry from which on Tail can begin. It returns the error of
 // deliver, ErrStopped, or the reason why ctx ended.
 func (n *Replica) Tail(ctx context.Context, t Tail, deliver func(TailPage) error) error {
-	r := tailing{Replica: n, want: t, at: t.Index, terms: make(map[scope.Ruled]*scope.Terms)}
+	r := tailing{Replica: n, want: t, at: t.Index, names: n.namesThen()}
 	for first := true; ; first = false {
 		changed := n.Changed() // before reading, so that nothing falls in between
 		p, more, err := r.page(ctx, first)
@@ -87,9 +85,7 @@ type tailing struct {
 	block aweigh.Height // of the entry that was shown last
 	place machine.BlockStub
 
-	terms map[scope.Ruled]*scope.Terms
-	under scope.Ruled            // of the entry that was shown last
-	names map[aweigh.Hash]string // of authors under that
+	names *namesThen
 }
 
 // page reads the next page. more reports whether another can be read at once.
@@ -126,7 +122,7 @@ func (r *tailing) page(ctx context.Context, first bool) (p TailPage, more bool, 
 		if err := r.locate(log, &x); err != nil {
 			return p, false, err
 		}
-		if x.Name, x.Acts, err = r.name(v, &e); err != nil {
+		if err := r.names.of(v, &x.LineageEntry); err != nil {
 			return p, false, err
 		}
 		if size += len(e.Key) + len(e.Justification) + len(e.Caller) + len(e.Reason) + 512; x.Final != nil {
@@ -227,62 +223,4 @@ func (r *tailing) apart(log *lineage.Log, missing aweigh.Height, err error) erro
 		return errors.Join(err, searchErr)
 	}
 	return fmt.Errorf("%w: %w; this node can begin with entry %d (--since @%d)", ErrNotHeld, err, at, at)
-}
-
-// name is the author's name under the policy and the roster that an entry names, and that of the entry's principal.
-func (r *tailing) name(v *View, e *lineage.Entry) (author, principal string, err error) {
-	under := scope.Ruled{Policy: e.Policy, Roster: e.Roster}
-	if r.names == nil || under != r.under {
-		if _, known := r.terms[under]; !known {
-			if err := r.learn(v); err != nil {
-				return "", "", err
-			}
-		}
-		terms := r.terms[under]
-		if terms == nil { // this node lacks handovers
-			terms = new(scope.Terms)
-			r.terms[under] = terms
-		}
-		r.under, r.names = under, terms.AuthorNames()
-	}
-	if len(e.Principal) > 0 {
-		principal = r.names[e.Acts()]
-	}
-	return r.names[e.Author], principal, nil
-}
-
-// handoversAtOnce bounds the handovers that are read together.
-const handoversAtOnce = 64
-
-// learn reads the terms of all epochs.
-func (r *tailing) learn(v *View) error {
-	genesis, err := r.genesis.Epoch()
-	if err != nil {
-		return err
-	}
-	now, err := v.State.Epoch()
-	if err != nil {
-		return err
-	}
-	all := []scope.Terms{genesis.Terms(), now.Terms()}
-	for above := aweigh.Height(0); ; {
-		hands, err := r.History().Handovers(above, handoversAtOnce)
-		if err != nil {
-			return err
-		}
-		for i := range hands {
-			all, above = append(all, hands[i].Terms), hands[i].Final.Header.Height
-		}
-		if len(hands) < handoversAtOnce {
-			break
-		}
-	}
-	for i := range all {
-		under, err := all[i].Ruled()
-		if err != nil {
-			return err
-		}
-		r.terms[under] = &all[i]
-	}
-	return nil
 }

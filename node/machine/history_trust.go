@@ -34,6 +34,28 @@ func (h History) TermsBefore(g scope.Genesis, e *scope.Epoch) (*scope.Terms, err
 	return found, err
 }
 
+// TermsAt returns the terms of the epoch of the block at a height, and the epoch's number, as far as this node has the
+// handovers: by the newest one below the block, or without one by the genesis.
+func (h History) TermsAt(g scope.Genesis, at aweigh.Height) (t scope.Terms, number aweigh.Epoch, err error) {
+	found := false
+	var bad error
+	err = h.Reader.Scan(Record(h.Scope, 'e'), KeyHandover(h.Scope, at), true, func(_, raw []byte) bool {
+		var hand scope.Handover
+		if bad = canon.Decode(raw, &hand); bad == nil {
+			t, number, found = hand.Terms, hand.Final.Header.Epoch+1, true
+		}
+		return false
+	})
+	if err = errors.Join(err, bad); err != nil || found {
+		return t, number, err
+	}
+	first, err := g.Epoch()
+	if err != nil {
+		return t, 0, err
+	}
+	return first.Terms(), first.Number, nil
+}
+
 // handoversBack visits the handovers, newest first, until visit returns false.
 func (h History) handoversBack(visit func(*scope.Handover) (more bool)) error {
 	space := Record(h.Scope, 'e')

@@ -2145,7 +2145,7 @@ type Entry struct {
 	Class         string                 `protobuf:"bytes,3,opt,name=class,proto3" json:"class,omitempty"`
 	Mutation      []byte                 `protobuf:"bytes,4,opt,name=mutation,proto3" json:"mutation,omitempty"`
 	Author        []byte                 `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`
-	AuthorName    string                 `protobuf:"bytes,6,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // of the node or anchor, where known
+	AuthorName    string                 `protobuf:"bytes,6,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // under the policy and the roster that the entry names, where known
 	Uid           string                 `protobuf:"bytes,7,opt,name=uid,proto3" json:"uid,omitempty"`
 	Revision      int64                  `protobuf:"varint,8,opt,name=revision,proto3" json:"revision,omitempty"`
 	TimeNs        int64                  `protobuf:"varint,9,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // of the block
@@ -6222,7 +6222,7 @@ type Motion struct {
 	Fate           string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // waiting (no block has opened it yet: the other fields show how it would open by the state here; opened_ns, deadline_ns and height are 0), open, approved (it waits for its turn to be carried), carried, effective (of a decision, after carried), rejected, expired, void, superseded, withdrawn
 	Reason         string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // for void
 	Author         []byte                 `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
-	AuthorName     string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // of the node or anchor, where known
+	AuthorName     string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // under the policy and the roster with which it opened, where known
 	Justification  string                 `protobuf:"bytes,6,opt,name=justification,proto3" json:"justification,omitempty"`
 	Subject        string                 `protobuf:"bytes,7,opt,name=subject,proto3" json:"subject,omitempty"` // what it is about, in words
 	Height         uint64                 `protobuf:"varint,8,opt,name=height,proto3" json:"height,omitempty"`  // of the block that opened it
@@ -6739,7 +6739,7 @@ type MotionChange struct {
 	Lease         int64                  `protobuf:"varint,8,opt,name=lease,proto3" json:"lease,omitempty"`                              // that a put names; 0: none
 	Ttl           int64                  `protobuf:"varint,9,opt,name=ttl,proto3" json:"ttl,omitempty"`                                  // of it when the motion opened, in seconds
 	Keeper        []byte                 `protobuf:"bytes,10,opt,name=keeper,proto3" json:"keeper,omitempty"`                            // author of the request that granted it
-	KeeperName    string                 `protobuf:"bytes,11,opt,name=keeper_name,json=keeperName,proto3" json:"keeper_name,omitempty"`  // of the node or anchor, where known
+	KeeperName    string                 `protobuf:"bytes,11,opt,name=keeper_name,json=keeperName,proto3" json:"keeper_name,omitempty"`  // likewise
 	KeepsValue    bool                   `protobuf:"varint,12,opt,name=keeps_value,json=keepsValue,proto3" json:"keeps_value,omitempty"` // a put changes the lease alone
 	KeepsLease    bool                   `protobuf:"varint,13,opt,name=keeps_lease,json=keepsLease,proto3" json:"keeps_lease,omitempty"` // a put keeps the lease that there is
 	Copies        *Place                 `protobuf:"bytes,14,opt,name=copies,proto3" json:"copies,omitempty"`                            // the version whose value a put of a change of names has; then value is empty
