@@ -110,6 +110,23 @@ func (a *app) callerIn(ctx context.Context, file, passphraseFile string, absent 
 	return id[:], nil
 }
 
+// anchorNames are the names of the anchors of the roster, by their keys and those of their nodes.
+func anchorNames(r *aweighv1.TrustResponse) map[aweigh.Hash]string {
+	names := make(map[aweigh.Hash]string)
+	for _, x := range r.Anchors {
+		if !inRoster(x) {
+			continue
+		}
+		if len(x.Id) == len(aweigh.Hash{}) {
+			names[aweigh.Hash(x.Id)] = x.Name
+		}
+		if node, ok := scope.PeerKey(x.Peer); ok {
+			names[node.ID()] = x.Name
+		}
+	}
+	return names
+}
+
 // anchorIn reports whether a key is that of an anchor of the roster, or of its node.
 func anchorIn(r *aweighv1.TrustResponse, id aweigh.Hash) bool {
 	return slices.ContainsFunc(r.Anchors, func(x *aweighv1.Standing) bool {

@@ -116,7 +116,7 @@ func (a *app) policyDiff() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		a.warnOf(old, p)
+		a.warnOf(r, old, p)
 		return s.Printer.PolicyDiff(policytext.Diff(old, p), r, after)
 	})
 }
@@ -275,9 +275,9 @@ func (a *app) policyApprove() *cobra.Command {
 	})
 }
 
-// warnOf prints what is odd about a policy.
-func (a *app) warnOf(old, p scope.Policy) {
-	for _, w := range policytext.Warnings(old, p) {
+// warnOf prints what is odd about a policy, of a scope with the anchors of an answer.
+func (a *app) warnOf(r *aweighv1.TrustResponse, old, p scope.Policy) {
+	for _, w := range append(policytext.Warnings(old, p), policytext.SharedNames(old, p, anchorNames(r))...) {
 		fmt.Fprintf(a.err, "aweigh: warning: %s\n", show.Line(w))
 	}
 }
@@ -292,7 +292,7 @@ func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustRespon
 	if err != nil {
 		return err
 	}
-	a.warnOf(old, p)
+	a.warnOf(r, old, p)
 	if s.Format == show.Table {
 		if err := s.Printer.PolicyDiff(diff, r, after); err != nil {
 			return err
