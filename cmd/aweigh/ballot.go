@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,10 +104,33 @@ func votersOf(m *aweighv1.MotionResponse) (names []string) {
 	return names
 }
 
+// voterFor is the voter on a motion that has a key. It refuses a key that may not vote on it, or that has said the
+// opposite.
+func voterFor(m *aweighv1.MotionResponse, id aweigh.Hash, choice votes.Choice) (*aweighv1.Voter, error) {
+	i := slices.IndexFunc(m.Motion.Voters, func(v *aweighv1.Voter) bool { return bytes.Equal(v.Id, id[:]) })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: key %s may not vote on this motion. These may: %s", errUsage, id.Short(), strings.Join(votersOf(m), ", "))
+	}
+	for _, b := range m.Motion.Voters[i].Ballots {
+		if b.Choice == choice.Other().String() {
+			return nil, fmt.Errorf("%w: this key has said %s on motion %x, and cannot take it back: two ballots that contradict each other count on neither side",
+				errContrary, show.Line(b.Choice), m.Motion.Id[:4])
+		}
+	}
+	return m.Motion.Voters[i], nil
+}
+
 // voteWith signs a ballot with a voter's key, and hands it in at the node that answers.
 func (a *app) voteWith(ctx context.Context, s *session, m *aweighv1.MotionResponse, choice votes.Choice, comment, file, passphraseFile, network string) error {
 	if len(m.Header.GetNetwork()) != len(aweigh.Hash{}) || len(m.Motion.Scope) != len(aweigh.Hash{}) || len(m.Motion.Id) != len(aweigh.Hash{}) {
 		return fmt.Errorf("%w: the node returned no identity of the motion", errAbsent)
+	}
+	public, known, err := a.publicOfSigner(ctx, file)
+	if err == nil && known { // before the motion is shown, in vain
+		_, err = voterFor(m, public.ID(), choice)
+	}
+	if err != nil {
+		return err
 	}
 	v, err := a.vouch(ctx, s, m, network)
 	if err != nil {
@@ -119,21 +143,9 @@ func (a *app) voteWith(ctx context.Context, s *session, m *aweighv1.MotionRespon
 	if err != nil {
 		return err
 	}
-	id := key.Public().ID()
-	var voter *aweighv1.Voter
-	for _, v := range m.Motion.Voters {
-		if bytes.Equal(v.Id, id[:]) {
-			voter = v
-		}
-	}
-	if voter == nil {
-		return fmt.Errorf("%w: key %s may not vote on this motion. These may: %s", errUsage, id.Short(), strings.Join(votersOf(m), ", "))
-	}
-	for _, b := range voter.Ballots {
-		if b.Choice == choice.Other().String() {
-			return fmt.Errorf("%w: this key has said %s on motion %x, and cannot take it back: two ballots that contradict each other count on neither side",
-				errContrary, show.Line(b.Choice), m.Motion.Id[:4])
-		}
+	voter, err := voterFor(m, key.Public().ID(), choice)
+	if err != nil {
+		return err
 	}
 	b, err := votes.SignMotionBallot(key, votes.MotionVote{
 		Network: aweigh.NetworkID(m.Header.Network), Scope: aweigh.ScopeID(m.Motion.Scope), Motion: votes.MotionID(m.Motion.Id), Choice: choice,

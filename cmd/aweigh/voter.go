@@ -104,6 +104,23 @@ func publicOf(name string) (key votes.PublicKey, there bool, err error) {
 	return key, err == nil, err
 }
 
+// publicOfSigner is the public key of a name that openKey takes, if it is known without a passphrase.
+func (a *app) publicOfSigner(ctx context.Context, name string) (key votes.PublicKey, known bool, err error) {
+	if !strings.HasPrefix(name, agentPrefix) {
+		if key, known, err = publicOf(name); known || err != nil {
+			return key, known, err
+		}
+		if data, err := readSome(name); err != nil || keyfile.IsEncrypted(data) {
+			return key, false, err
+		}
+	}
+	signer, _, err := a.openKey(ctx, name, "")
+	if err != nil {
+		return key, false, err
+	}
+	return signer.Public(), true, nil
+}
+
 // publicKeyIn is the public key in a file that holds a key: a public one, or a private one as openKey reads it. there
 // is false if there is no such file. If the public part stands beside a key file, no passphrase is needed.
 func (a *app) publicKeyIn(ctx context.Context, name, passphraseFile string) (key votes.PublicKey, there bool, err error) {
