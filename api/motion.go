@@ -299,6 +299,9 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,
 		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors, Doomed: m.Doomed, StepUp: o.Approval.StepUp,
 	}
+	if out.Principal = m.Mutation.Granted(); len(out.Principal) > 0 {
+		out.PrincipalName = m.Names[aweigh.Hash(out.Principal)]
+	}
 	if out.ApprovedHeight = uint64(m.Approved); m.Approved > 0 {
 		out.Fate = "approved"
 	}

@@ -178,12 +178,12 @@ func (m *CheckedMutation) granted() []byte {
 		p := m.Principal()
 		return p[:]
 	}
-	return m.Mutation.granted()
+	return m.Mutation.Granted()
 }
 
-// granted is the principal that the grants of a mutation name, for a lineage entry about it; nil without grants, or if
+// Granted is the principal that the grants of a mutation name, as lineage entries have it; nil without grants, or if
 // the first cannot be decoded.
-func (m *Mutation) granted() []byte {
+func (m *Mutation) Granted() []byte {
 	var g Grant
 	if len(m.Grants) == 0 || canon.Decode(m.Grants[0], &g) != nil {
 		return nil

@@ -180,7 +180,7 @@ func (o *Origin) authorless(e *lineage.Entry, in *Epoch) error {
 
 // about reports whether an entry is about the mutation.
 func (o *Origin) about(e *lineage.Entry, m *Mutation) bool {
-	return e.Mutation == ID(o.Mutation) && e.Author == m.Author && bytes.Equal(e.Principal, m.granted()) && e.Scope == m.Scope &&
+	return e.Mutation == ID(o.Mutation) && e.Author == m.Author && bytes.Equal(e.Principal, m.Granted()) && e.Scope == m.Scope &&
 		e.Justification == m.Justification && e.Caller == m.Caller
 }
 

@@ -254,7 +254,15 @@ func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string
 	if d != nil {
 		s.warnLost(ctx, cmp.Or(base, stated), d)
 	}
-	what := fmt.Sprintf("motion %x of %s, on which is signed: %s", m.Id[:4], scopeCalled(m.ScopePrefix), strings.ToLower(choice))
+	of, err := scope.OpenMutation(mo.Mutation)
+	if err != nil {
+		return fmt.Errorf("%w: a mutation: %w", wysiwys.ErrHidden, err)
+	}
+	if !bytes.Equal(of.Mutation.Granted(), m.Principal) {
+		return fmt.Errorf("%w: the node states that motion %x uses the rights of another author than its mutation names", wysiwys.ErrHidden, m.Id[:4])
+	}
+	what := fmt.Sprintf("motion %x of %s, proposed by %s, on which is signed: %s", m.Id[:4], scopeCalled(m.ScopePrefix),
+		show.Line(show.Proposer(m)), strings.ToLower(choice))
 	if err := (show.Printer{Out: s.told, Format: show.Table}).ToVote(what, mo, shown); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -29,9 +30,10 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 	if err != nil {
 		return err
 	}
-	author := proposer(r)
-	if author == "" {
-		author = r.Author.ID().Short()
+	id := r.Author.ID()
+	author := called(namedIn(r, id), id[:])
+	if acts := r.Mutation.Granted(); acts != nil {
+		author = called(namedIn(r, aweigh.Hash(acts)), acts) + " by " + author
 	}
 	because := r.Mutation.Justification
 	if because == "" {
@@ -143,12 +145,10 @@ func (p Printer) decision(r *scope.MotionReport) {
 	}
 }
 
-// proposer is the name of the author, if roster or policy give one.
-func proposer(r *scope.MotionReport) string {
-	if name := authorName(r.Under.Roster.Anchors, r.Author.ID()); name != "" {
-		return name
-	}
-	return r.Motion.NameOf(r.Author.ID())
+// namedIn is the name of an author, if the roster or the policy with which a motion opened, or the motion, gives one.
+func namedIn(r *scope.MotionReport, id aweigh.Hash) string {
+	under := r.Under.Terms()
+	return cmp.Or(under.AuthorNames()[id], r.Motion.NameOf(id))
 }
 
 // remaining is how far a deadline is by this machine's clock.

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"encoding/hex"
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/policytext"
@@ -59,6 +60,8 @@ type inspectionJSON struct {
 	Author        string           `json:"author"`
 	AuthorID      string           `json:"author_id"`
 	AuthorName    string           `json:"author_name,omitempty"`
+	Principal     string           `json:"principal,omitempty"` // the key whose rights the author uses, by a token
+	PrincipalName string           `json:"principal_name,omitempty"`
 	Justification string           `json:"justification,omitempty"`
 	Caller        string           `json:"caller,omitempty"` // for whom the author made it, as the author states
 	OpenedNs      int64            `json:"opened_ns"`
@@ -99,11 +102,14 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 	out := &inspectionJSON{
 		Opening: shown.Full,
 		Network: r.Network.String(), NetworkName: r.Name, Pinned: pinned, Scope: r.Mutation.Scope.String(), Motion: mo.ID().String(),
-		Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: proposer(r), Justification: r.Mutation.Justification, Caller: r.Mutation.Caller,
+		Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: namedIn(r, r.Author.ID()), Justification: r.Mutation.Justification, Caller: r.Mutation.Caller,
 		OpenedNs: int64(mo.Opened), DeadlineNs: int64(mo.Deadline), Passed: mo.Deadline <= now,
 		Asked: mo.Approval.String(), Takes: takes(r), Needed: mo.Rule.Threshold(e.Total()), Anchors: mo.Rule.MinAnchors, Total: e.Total(),
 		Subject: mo.Subject(), Conditions: []string{}, Held: mo.Success, Effects: []effectJSON{},
 		Head: attestation(r.Head), Bare: r.Bare, Draft: r.Draft,
+	}
+	if acts := r.Mutation.Granted(); acts != nil {
+		out.Principal, out.PrincipalName = hex.EncodeToString(acts), namedIn(r, aweigh.Hash(acts))
 	}
 	if r.Draft {
 		out.OpenedNs, out.DeadlineNs, out.Passed = 0, 0, r.Mutation.ValidUntil <= now

@@ -27,6 +27,8 @@ type motionJSON struct {
 	Decision      string             `json:"decision,omitempty"` // that it is about, if it is about one
 	Author        string             `json:"author"`
 	AuthorName    string             `json:"author_name,omitempty"`
+	Principal     string             `json:"principal,omitempty"` // the key whose rights the author uses, by a token
+	PrincipalName string             `json:"principal_name,omitempty"`
 	Justification string             `json:"justification,omitempty"`
 	Caller        string             `json:"caller,omitempty"` // for whom the author made it, as the author states
 	Height        uint64             `json:"height"`
@@ -78,7 +80,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	out := motionJSON{
 		ID: hex.EncodeToString(m.Id), Scope: hex.EncodeToString(m.Scope), Prefix: string(m.ScopePrefix), Fate: m.Fate, ValidUntilNs: m.ValidUntilNs, Kept: m.Kept, Approved: m.ApprovedHeight, Reason: m.Reason, Doomed: m.Doomed,
 		Subject: m.Subject, Decision: hex.EncodeToString(m.Decision),
-		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Justification: m.Justification, Caller: m.Caller,
+		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Principal: hex.EncodeToString(m.Principal), PrincipalName: m.PrincipalName, Justification: m.Justification, Caller: m.Caller,
 		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
 		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
 		Approve: m.Approve, Reject: m.Reject, Void: m.Void, Total: m.Total, Needed: m.Needed,
@@ -188,7 +190,7 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 			ends = "at its turn"
 		}
 		row := []string{short(m.Id), aboutMotion(p.fit(m.Subject, 38, shortened), m.Decision),
-			p.fit(authorOf(m), mostName, shortened), p.fit(stateOf(m), 22, cut), bar(m, 6), ends}
+			p.proposer(m), p.fit(stateOf(m), 22, cut), bar(m, 6), ends}
 		if several {
 			row = slices.Insert(row, 1, motionScope(m))
 		}
@@ -217,13 +219,6 @@ func orNone(s string) string {
 		return "-"
 	}
 	return s
-}
-
-func authorOf(m *aweighv1.Motion) string {
-	if m.AuthorName != "" {
-		return m.AuthorName
-	}
-	return short(m.Author)
 }
 
 // stands reports whether a motion is not closed.
@@ -302,7 +297,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 		{"source", Told(r.Header)},
 		{"scope", motionScope(m) + ", " + short(m.Scope)},
 		{"about", aboutMotion(m.Subject, m.Decision)},
-		{"proposed by", onBehalf(authorOf(m), m.Caller) + openedIn(m)},
+		{"proposed by", Proposer(m) + openedIn(m)},
 	}
 	if m.Justification != "" {
 		rows = append(rows, []string{"because", m.Justification})

@@ -6254,6 +6254,8 @@ type Motion struct {
 	StepUp         bool                   `protobuf:"varint,34,opt,name=step_up,json=stepUp,proto3" json:"step_up,omitempty"`                         // one of its voters decides, a second person; the author waits for it
 	ValidUntilNs   int64                  `protobuf:"varint,35,opt,name=valid_until_ns,json=validUntilNs,proto3" json:"valid_until_ns,omitempty"`     // while it is waiting: a block must have opened it by then
 	Kept           bool                   `protobuf:"varint,36,opt,name=kept,proto3" json:"kept,omitempty"`                                           // likewise: the node has it on disk, and continues with it after a restart
+	Principal      []byte                 `protobuf:"bytes,37,opt,name=principal,proto3" json:"principal,omitempty"`                                  // the key whose rights the author uses, by a token; empty: its own
+	PrincipalName  string                 `protobuf:"bytes,38,opt,name=principal_name,json=principalName,proto3" json:"principal_name,omitempty"`     // likewise author_name
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -6538,6 +6540,20 @@ func (x *Motion) GetKept() bool {
 		return x.Kept
 	}
 	return false
+}
+
+func (x *Motion) GetPrincipal() []byte {
+	if x != nil {
+		return x.Principal
+	}
+	return nil
+}
+
+func (x *Motion) GetPrincipalName() string {
+	if x != nil {
+		return x.PrincipalName
+	}
+	return ""
 }
 
 // Voter may vote on a motion.
@@ -9628,7 +9644,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\awaiting\x18\x03 \x01(\bR\awaiting\"i\n" +
 	"\x0fMotionsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xfa\a\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xbf\b\n" +
 	"\x06Motion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
@@ -9668,7 +9684,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06caller\x18! \x01(\tR\x06caller\x12\x17\n" +
 	"\astep_up\x18\" \x01(\bR\x06stepUp\x12$\n" +
 	"\x0evalid_until_ns\x18# \x01(\x03R\fvalidUntilNs\x12\x12\n" +
-	"\x04kept\x18$ \x01(\bR\x04kept\"\xa8\x01\n" +
+	"\x04kept\x18$ \x01(\bR\x04kept\x12\x1c\n" +
+	"\tprincipal\x18% \x01(\fR\tprincipal\x12%\n" +
+	"\x0eprincipal_name\x18& \x01(\tR\rprincipalName\"\xa8\x01\n" +
 	"\x05Voter\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
