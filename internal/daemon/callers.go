@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh/api"
@@ -138,6 +140,23 @@ func checkAPI(s home.Settings) error {
 	case files.IsZero() && !s.Insecure:
 		return fmt.Errorf("%w: api-listen %s would take every client that reaches it: leave api-listen out, as the node's user reaches the node by its socket; "+
 			"or ask clients for certificates, with api-cert, api-key and api-client-ca, or for tokens, with oidc-issuers in place of the last; or accept every client, with insecure", ErrSettings, s.API)
+	}
+	return checkAdmins(s)
+}
+
+// checkAdmins refuses texts that no caller has: those that begin as an identity, and are none that needs to be listed.
+func checkAdmins(s home.Settings) error {
+	for _, text := range s.APIAdmins {
+		id, err := authn.Parse(text)
+		kind, _, named := strings.Cut(text, ":")
+		switch {
+		case err == nil && (id.Kind == authn.Anonymous || id.Kind == authn.Local):
+			err = errors.New("such a caller uses the anchor's key by the node's socket or not at all, and is not listed")
+		case err == nil, !named || !slices.Contains([]string{"cert", "oidc", "user", "local"}, kind): // a common name
+			continue
+		}
+		return fmt.Errorf("%w: api-admins: no caller is %q: %w; name a common name, such as alice, or an identity as \"aweigh whoami\" prints it: "+
+			"cert:cn:NAME, cert:dns:HOST, cert:uri:URI, cert:spiffe://DOMAIN/PATH, oidc:ISSUER#SUBJECT or user:NAME", ErrSettings, text, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/aweigh/aweigh/internal/home"
@@ -60,6 +61,23 @@ func TestSettingsOfTLSGoTogether(t *testing.T) {
 		c.change(&s)
 		if err := Check(s); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrSettings) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAdminsThatNoCallerIsAreRefused: a text that reads as an identity, and that no caller has, is a mistake.
+func TestAdminsThatNoCallerIsAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{
+		"alice": true, "cert:cn:alice": true, "cert:dns:a.example": true, "cert:spiffe://corp/ops": true, "cert:uri:x:y": true,
+		"oidc:https://issuer.example#alice": true, "user:alice": true, "ops: on call": true,
+		"cert:alice": false, "cert:": false, "oidc:alice": false, "user:": false, "local:1000": false, "local:me": false, "anonymous": false,
+		"cert:cn:": false, "cert:dns:*.example": false,
+	} {
+		s := home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "0.0.0.0:1", APICert: "a", APIKey: "b", APICA: "c", APIAdmins: []string{text}}
+		err := Check(s)
+		if ok != (err == nil) || err != nil && (!errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), "cert:cn:NAME")) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
