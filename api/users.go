@@ -53,6 +53,7 @@ func (s *service) WhoAmI(ctx context.Context, _ *connect.Request[aweighv1.WhoAmI
 	if err != nil {
 		return nil, problem(err)
 	}
+	out.AnchorKey = near(ctx) == nil && (out.Owner || !a.Enabled) // of an enabled network, a caller has to be a user
 	if out.Enabled = a.Enabled; !a.Enabled || s.gate.guard == nil {
 		return connect.NewResponse(out), nil
 	}

@@ -289,7 +289,7 @@ func nodeFlags(listen ...string) *pflag.FlagSet {
 	f.String("watch-progress-notify-interval", "", "how often a watch of etcd's gets progress, if it asked for that (default 10m)")
 	f.String("auto-compaction-mode", "", "periodic or revision: how --auto-compaction-retention is read (default periodic)")
 	f.String("auto-compaction-retention", "", "compact the history by itself, and keep so much: a duration, or a number of hours; in mode\nrevision a number of revisions (default: keep all). Nodes with the same setting do it once")
-	f.Bool("insecure", false, "let --api-listen and --etcd-listen take clients without certificates: every client that reaches them\ncan read and write")
+	f.Bool("insecure", false, "let --api-listen and --etcd-listen take clients without certificates: every client that reaches them\ncan read and write, and every program on this machine can use the anchor's key by --api-listen, to govern and vote")
 	f.String("metrics-listen", "", "serve metrics and health at this address too, host:port, to every client that reaches it")
 	f.String("audit-file", "", "record refused requests in this file, rotated by size, and reads by --audit-level")
 	f.StringSlice("audit-level", nil, "what is recorded for keys that begin so, PREFIX=LEVEL (repeatable):\n"+

@@ -49,7 +49,8 @@ func (p Printer) Members(members []Member, height uint64, key string, access Acc
 	if err := p.table(rows...); err != nil {
 		return err
 	}
-	who, try, more := "insecure: every program on this machine can use these ports; with --secure they ask for certificates", "", ""
+	who, try, more := "insecure: every program of every user of this machine can read and write by these ports, and govern with the "+
+		"anchors' keys; with --secure they ask for certificates", "", ""
 	if first.Etcd != "" {
 		try = fmt.Sprintf("\n  etcdctl --endpoints %s get %s", first.Etcd, key)
 	}

@@ -98,7 +98,6 @@ func trustedRow(p *aweighv1.Pin) string {
 	return fmt.Sprintf("roster %s, whose epoch began at %s, %s", p.Roster, instant(p.SinceNs), ago(time.Since(since)))
 }
 
-// insecureRow names the ports that take clients without certificates; "" if there are none.
 // voidRow names approvers that vote on no motion.
 func voidRow(names []string) string {
 	if len(names) == 0 {
@@ -115,6 +114,7 @@ func voidRow(names []string) string {
 	return fmt.Sprintf("%s %s void, having signed both ways on a motion; see \"aweigh anchor ls\"", strings.Join(all, ", "), are)
 }
 
+// insecureRow names the ports that take clients without certificates; "" if there are none.
 func insecureRow(ports []string) string {
 	if len(ports) == 0 {
 		return ""

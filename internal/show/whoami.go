@@ -25,13 +25,14 @@ func (p Printer) WhoAmI(r *aweighv1.WhoAmIResponse) error {
 			Identity    string           `json:"identity"`
 			KnownBy     string           `json:"known_by"`
 			Owner       bool             `json:"owner"`
+			AnchorKey   bool             `json:"anchor_key"` // it may use the anchor's key
 			Enabled     bool             `json:"users_enabled"`
 			User        string           `json:"user"`
 			Root        bool             `json:"root"`
 			Roles       []string         `json:"roles"`
 			Permissions []permissionJSON `json:"permissions"`
 		}{
-			headerJSON(r.Header), r.Identity, knownBy[kind], r.Owner, r.Enabled, r.User, r.Root,
+			headerJSON(r.Header), r.Identity, knownBy[kind], r.Owner, r.AnchorKey, r.Enabled, r.User, r.Root,
 			append([]string{}, r.Roles...), []permissionJSON{},
 		}
 		for _, g := range r.Permissions {
@@ -61,6 +62,10 @@ func (p Printer) WhoAmI(r *aweighv1.WhoAmIResponse) error {
 		for _, g := range r.Permissions {
 			rows = append(rows, []string{"may", may(g) + " " + rangeText(g.Key, g.RangeEnd)})
 		}
+	}
+	if r.AnchorKey && !r.Owner {
+		rows = append(rows, []string{"may", "use the anchor's key, to govern and vote, as may every program of every user of that machine: " +
+			"the node is insecure"})
 	}
 	return p.table(rows...)
 }

@@ -8755,7 +8755,8 @@ type WhoAmIResponse struct {
 	Owner         bool                   `protobuf:"varint,5,opt,name=owner,proto3" json:"owner,omitempty"`      // it has all rights, and may use the anchor's key
 	Root          bool                   `protobuf:"varint,6,opt,name=root,proto3" json:"root,omitempty"`        // its user may read and write everything
 	Roles         []string               `protobuf:"bytes,7,rep,name=roles,proto3" json:"roles,omitempty"`
-	Permissions   []*Permission          `protobuf:"bytes,8,rep,name=permissions,proto3" json:"permissions,omitempty"` // of its roles
+	Permissions   []*Permission          `protobuf:"bytes,8,rep,name=permissions,proto3" json:"permissions,omitempty"`               // of its roles
+	AnchorKey     bool                   `protobuf:"varint,9,opt,name=anchor_key,json=anchorKey,proto3" json:"anchor_key,omitempty"` // it may use the anchor's key; while users are not enabled, also an anonymous caller at a loopback address
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8844,6 +8845,13 @@ func (x *WhoAmIResponse) GetPermissions() []*Permission {
 		return x.Permissions
 	}
 	return nil
+}
+
+func (x *WhoAmIResponse) GetAnchorKey() bool {
+	if x != nil {
+		return x.AnchorKey
+	}
+	return false
 }
 
 // User is one of etcd's.
@@ -9870,7 +9878,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\brevision\x18\x03 \x01(\x03R\brevision\x12%\n" +
 	"\x05users\x18\x04 \x03(\v2\x0f.aweigh.v1.UserR\x05users\x12%\n" +
 	"\x05roles\x18\x05 \x03(\v2\x0f.aweigh.v1.RoleR\x05roles\"\x0f\n" +
-	"\rWhoAmIRequest\"\xfe\x01\n" +
+	"\rWhoAmIRequest\"\x9d\x02\n" +
 	"\x0eWhoAmIResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x12\n" +
@@ -9879,7 +9887,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05owner\x18\x05 \x01(\bR\x05owner\x12\x12\n" +
 	"\x04root\x18\x06 \x01(\bR\x04root\x12\x14\n" +
 	"\x05roles\x18\a \x03(\tR\x05roles\x127\n" +
-	"\vpermissions\x18\b \x03(\v2\x15.aweigh.v1.PermissionR\vpermissions\"L\n" +
+	"\vpermissions\x18\b \x03(\v2\x15.aweigh.v1.PermissionR\vpermissions\x12\x1d\n" +
+	"\n" +
+	"anchor_key\x18\t \x01(\bR\tanchorKey\"L\n" +
 	"\x04User\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\bR\bpassword\x12\x14\n" +
