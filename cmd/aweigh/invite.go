@@ -32,6 +32,7 @@ func (a *app) invite() *cobra.Command {
 	name := c.Flags().String("name", "", "the invite's name (default: drawn)")
 	uses := c.Flags().Uint32("uses", 1, "how many nodes it admits")
 	span := c.Flags().Duration("for", 24*time.Hour, "how long it can be used")
+	to := c.Flags().String("file", "", "write the invite to this new file, readable by its owner alone (default: to standard output)")
 	once := onceFlags(c)
 	ask := a.asking(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
@@ -44,6 +45,13 @@ func (a *app) invite() *cobra.Command {
 		if err := t.Check(); err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
+		var file *reserved
+		if *to != "" { // before there is an invite, as it would be lost
+			if file, err = reserveSecret(*to); err != nil {
+				return err
+			}
+			defer file.release()
+		}
 		r, err := s.Client.Invite(ctx, &aweighv1.InviteRequest{Name: *name, Uses: *uses, ForNs: int64(*span), Once: o})
 		if err != nil {
 			return err
@@ -54,16 +62,28 @@ func (a *app) invite() *cobra.Command {
 		if r.Name == "" && (c.Flags().Changed("name") || c.Flags().Changed("uses") || c.Flags().Changed("for")) {
 			fmt.Fprintln(a.err, "warning: the policy lets every node read, so the invite has no secret, no uses and no end")
 		}
+		if file != nil {
+			if err := file.write([]byte(r.Invite + "\n")); err != nil {
+				return err
+			}
+		}
 		if s.Format == show.JSON {
+			out := r.Invite
+			if file != nil {
+				out = ""
+			}
 			return s.Printer.JSON(struct {
-				Invite string `json:"invite"`
-				Name   string `json:"name,omitempty"` // none: it has no secret
+				Invite string `json:"invite,omitempty"` // none: it is in a file
+				Name   string `json:"name,omitempty"`   // none: it has no secret
 				Motion string `json:"motion,omitempty"`
-			}{r.Invite, r.Name, fmt.Sprintf("%x", r.Motion)})
+			}{out, r.Name, fmt.Sprintf("%x", r.Motion)})
 		}
 		if r.Name != "" {
 			fmt.Fprintf(a.err, "invite %s, for %s, until %s\n", show.Line(r.Name), show.Count(*uses, "node"),
 				time.Now().Add(*span).UTC().Format(time.RFC3339))
+		}
+		if file != nil {
+			return nil
 		}
 		_, err = fmt.Fprintln(a.out, show.Line(r.Invite))
 		return err
@@ -91,6 +111,34 @@ func (s *session) listed(ctx context.Context) (l listed, err error) {
 		l.observers, err = s.below(ctx, scope.Listing(l.list, ""))
 	}
 	return l, err
+}
+
+// peerOf is the peer ID of an observer, by that or by a name that no invite and no other observer has. Other texts are
+// returned as they are.
+func (l *listed) peerOf(text string) (string, error) {
+	var named []string
+	for _, kv := range l.observers {
+		var x node.Observer
+		if string(kv.Key) == string(scope.Listing(l.list, text)) {
+			return text, nil
+		}
+		if json.Unmarshal(kv.Value, &x) == nil && x.Name == text {
+			named = append(named, strings.TrimPrefix(string(kv.Key), string(scope.Listing(l.list, ""))))
+		}
+	}
+	for _, kv := range l.invites {
+		if string(kv.Key) == string(scope.Ticket(l.list, text)) {
+			return text, nil
+		}
+	}
+	switch len(named) {
+	case 0:
+		return text, nil
+	case 1:
+		return named[0], nil
+	}
+	return "", fmt.Errorf("%w: %d observers call themselves %q; name one by its peer ID: %s", errUsage, len(named), text,
+		strings.Join(named, ", "))
 }
 
 // below reads all keys with a prefix.
@@ -143,7 +191,8 @@ func (a *app) inviteLs() *cobra.Command {
 func (a *app) inviteRevoke() *cobra.Command {
 	c := &cobra.Command{
 		Use: "revoke NAME|PEER", Short: "End an invite, or what an observer may read", Args: cobra.ExactArgs(1),
-		Long: "Deletes an invite by its name, or an observer by its peer ID. Nodes give a revoked observer\n" +
+		Long: "Deletes an invite by its name, or an observer by its peer ID, or by its name if no invite and no other\n" +
+			"observer has that name: a node chooses its name itself. Nodes give a revoked observer\n" +
 			"nothing more from the next block on; it keeps what it has. The invite that admitted it is\n" +
 			"deleted as well if it has uses left, or the observer could use it again.",
 		Example: "  aweigh invite revoke vaasa\n  aweigh invite revoke 12D3KooW…",
@@ -161,10 +210,14 @@ func (a *app) inviteRevoke() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		peer, err := l.peerOf(args[0])
+		if err != nil {
+			return err
+		}
 		name, known := args[0], false
 		for _, kv := range l.observers {
 			var x node.Observer
-			if string(kv.Key) == string(scope.Listing(l.list, args[0])) {
+			if string(kv.Key) == string(scope.Listing(l.list, peer)) {
 				known = true
 				if json.Unmarshal(kv.Value, &x) == nil {
 					name = x.Invite
@@ -194,7 +247,7 @@ func (a *app) inviteRevoke() *cobra.Command {
 		for _, kv := range l.observers {
 			var x node.Observer
 			bad := json.Unmarshal(kv.Value, &x) != nil
-			if string(kv.Key) == string(scope.Listing(l.list, args[0])) || *with && !bad && x.Invite == args[0] {
+			if string(kv.Key) == string(scope.Listing(l.list, peer)) || *with && !bad && x.Invite == args[0] {
 				observers = append(observers, kv.Key)
 			}
 		}
