@@ -103,6 +103,7 @@ func (by *signedBy) open(ctx context.Context) (key votes.Signer, held *token.Tok
 		case held.Key.IsZero():
 			err = fmt.Errorf("%w: the token is for the key %s; name its file with --as, and the token with --token", errUsage, held.Last().To)
 		default:
+			by.app.warnExposed(*by.key)
 			key = held.Key.Signer()
 		}
 		return key, held, err

@@ -144,6 +144,9 @@ func (a *app) session(settings *pflag.FlagSet, valued bool, forms ...string) (*s
 	if s.reach, err = reachOf(k, addresses); err != nil {
 		return nil, err
 	}
+	for _, secret := range []string{"token-file", "key"} {
+		a.warnExposed(k.String(secret))
+	}
 	if s.Client, err = client.DialAs(s.reach, addresses...); err != nil {
 		return nil, ofVariable(settings, "api", err)
 	}

@@ -30,6 +30,7 @@ type app struct {
 	out, err io.Writer
 	started  bool // the command line was understood
 	trusts   trusting
+	exposed  []string // files of secrets of which a warning was printed
 }
 
 func (a *app) run(ctx context.Context, args []string) int {

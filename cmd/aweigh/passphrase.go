@@ -8,9 +8,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/show"
 )
 
 // maxPassphrase bounds a passphrase, in bytes.
@@ -53,6 +57,7 @@ func (a *app) passphraseIn(file string) (string, error) {
 			return "", err
 		}
 		defer f.Close()
+		a.warnExposed(file)
 		in = f
 	}
 	line, err := bufio.NewReader(io.LimitReader(in, maxPassphrase)).ReadString('\n')
@@ -60,6 +65,14 @@ func (a *app) passphraseIn(file string) (string, error) {
 		return "", err
 	}
 	return strings.TrimRight(line, "\r\n"), nil
+}
+
+// warnExposed warns, once, of a file of a secret that other users can read.
+func (a *app) warnExposed(file string) {
+	if text := home.Exposed(file); text != "" && !slices.Contains(a.exposed, file) {
+		a.exposed = append(a.exposed, file)
+		fmt.Fprintf(a.err, "aweigh: warning: %s\n", show.Line(text))
+	}
 }
 
 // ask reads a line from a terminal that does not show it.

@@ -105,6 +105,10 @@ func (a *app) devnet() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if n.Admin != (devnet.Admin{}) {
+			a.warnExposed(filepath.Join(filepath.Dir(n.Admin.CA), "ca.key"))
+			a.warnExposed(n.Admin.Key)
+		}
 		if *etcd != "" {
 			if err := n.ServeEtcd(*etcd, chosen); err != nil {
 				return daemon.Taken("etcd-listen", *etcd, err)

@@ -211,6 +211,7 @@ func (a *app) tokenNarrow() *cobra.Command {
 		}
 		var signer votes.Signer
 		if !held.Key.IsZero() {
+			a.warnExposed(*from)
 			signer = held.Key.Signer()
 		}
 		if *key != "" {

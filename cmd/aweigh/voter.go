@@ -265,6 +265,7 @@ func (a *app) openKeyFile(ctx context.Context, name, passphraseFile string) (key
 	}
 	if !keyfile.IsEncrypted(data) {
 		if key, err = votes.ParsePrivateKey(string(data)); err == nil {
+			a.warnExposed(name)
 			return key, false, nil
 		}
 		if other := otherKind(name, data, wantsKey); other != nil {
@@ -273,6 +274,7 @@ func (a *app) openKeyFile(ctx context.Context, name, passphraseFile string) (key
 		err = fmt.Errorf("%s: %w; it is neither a key file of \"aweigh voter new\" nor a node's, or it is damaged", name, err)
 		return key, false, err
 	}
+	a.warnExposed(name)
 	secret, err := a.passphrase(ctx, passphraseFile, "Passphrase of "+show.Line(name)+": ")
 	if err != nil {
 		return key, true, err

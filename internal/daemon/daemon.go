@@ -63,6 +63,11 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	if err != nil {
 		return nil, err
 	}
+	for _, secret := range []string{dir.Identity(), dir.Anchor(), s.APIKey, s.EtcdKey} {
+		if text := home.Exposed(secret); text != "" {
+			log.Warn("a secret is exposed: " + text)
+		}
+	}
 	d := &Daemon{log: log, insecure: InsecurePorts(s)}
 	if err := d.open(dir, s, node.Config{
 		Trusted: trusted,
