@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
@@ -26,13 +25,8 @@ func knownVerb(verb string, p *scope.Policy) error {
 	return nil
 }
 
-// judgedKey is the key of a question: of a name like user@bob, or as prefixOf reads it.
-func judgedKey(text string) ([]byte, error) {
-	if strings.Contains(text, "@") && !strings.HasPrefix(text, `"`) {
-		return keyOf(text, false, "")
-	}
-	return prefixOf(text)
-}
+// judgedKey is the key of a question.
+func judgedKey(text string) ([]byte, error) { return keyOf(text, false, "") }
 
 // namesOf are the names of the object that a key names, the key first: a change under one of them changes all.
 func (s *session) namesOf(ctx context.Context, key []byte) ([][]byte, error) {

@@ -34,7 +34,7 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 			"the anchor its trust.",
 		Example: "  aweigh ballot " + word + " 4bf5122f --comment \"as discussed\"\n  aweigh ballot " + word + " 4bf5122f --key bob.key",
 	}
-	comment := c.Flags().String("comment", "", "public words, up to 1024 bytes")
+	comment := c.Flags().StringP("comment", "m", "", "public words, up to 1024 bytes")
 	key := c.Flags().String("key", "", "vote with the voter's key and not the anchor's: "+keyNames)
 	from := passphraseFlag(c)
 	network := a.networkFlag(c)

@@ -47,7 +47,7 @@ func (a *app) ballotSign() *cobra.Command {
 	network := a.networkFlag(c)
 	f := c.Flags()
 	f.StringVar(&s.choice, "choice", "", "approve or reject")
-	f.StringVar(&s.comment, "comment", "", "why, in at most 1024 bytes")
+	f.StringVarP(&s.comment, "comment", "m", "", "why, in at most 1024 bytes")
 	f.StringVar(&s.key, "key", "", keyNames+",\nor a node's anchor.key")
 	f.StringVar(&s.program, "signer", "", "program that signs, with its arguments")
 	f.StringVar(&s.out, "write", "-", "write the ballot to this file, which must not be there")

@@ -19,6 +19,7 @@ import (
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/replay"
 	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/internal/signer"
 	"github.com/aweigh/aweigh/internal/socket"
 	"github.com/aweigh/aweigh/internal/token"
 	"github.com/aweigh/aweigh/internal/wysiwys"
@@ -52,8 +53,9 @@ const (
 const exitHelp = `Exit codes:
   0  done
   1  another error
-  2  the command line, a setting or a request makes no sense, or a file is not there, is a
-     directory or is of another kind than the one that the command reads
+  2  the command line, a setting or a request makes no sense, or a file or a key of the
+     ssh-agent is not there, or a file is a directory or of another kind than the one that
+     the command reads
   3  there is no such key, object, scope, motion, decision or anchor, or a revision is
      compacted or in the future
   4  a condition did not hold, a rule of the policy denied it, a write was ordered and
@@ -122,6 +124,7 @@ var codes = []struct {
 	{errState, exitCompare},
 	{errConflict, exitCompare},
 	{errOtherKind, exitUsage},
+	{signer.ErrNoKey, exitUsage},
 	{errSignal, exitInterrupted},
 	{errUnconfirmed, exitUsage},
 	{errContrary, exitCompare},

@@ -58,6 +58,9 @@ func kindOfText(name string, raw []byte) string {
 		return fmt.Sprintf("%s is a key file; see its public key with: aweigh voter show %s", name, show.Word(name))
 	case err == nil:
 		return fmt.Sprintf("%s is the private key of %s", name, private.Public())
+	case block != nil && block.Type == "OPENSSH PRIVATE KEY":
+		return fmt.Sprintf("%s is a private key of OpenSSH, with which the ssh-agent signs if it is of type ssh-ed25519: ssh-add %s, "+
+			"and name it as ssh-agent:COMMENT", name, show.Word(name))
 	case block != nil:
 		return fmt.Sprintf("%s is a PEM file of type %s, of another program", name, show.Line(block.Type))
 	}

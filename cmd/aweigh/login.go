@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -156,6 +157,10 @@ func (a *app) login() *cobra.Command {
 		}
 		cfg.Client, cfg.CA = *id, *ca
 		t, err := device.Login(cmd.Context(), cfg, a.err)
+		var unknown *tls.CertificateVerificationError
+		if errors.As(err, &unknown) {
+			return fmt.Errorf("%w: %w; name the issuers of its server's certificate with --issuer-ca FILE", errUsage, err)
+		}
 		var dial *net.OpError
 		if errors.As(err, &dial) {
 			return fmt.Errorf("%w: %w", errIssuer, err)

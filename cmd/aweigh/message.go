@@ -78,6 +78,12 @@ func about(c *cobra.Command, text string, err error) string {
 	case strings.Contains(text, "valid for longer than the policy's limits.pending") && f.Lookup("pending") != nil:
 		text += "; give a shorter --pending (aweigh policy show has the limit)"
 	}
+	if f := c.Flags().Lookup("as"); f != nil && f.Changed && strings.Contains(text, "the policy does not permit this author to ") {
+		text += "; \"aweigh auth who KEY\" lists who may, and \"aweigh auth grant\" adds an author"
+		if c.Name() == "create" && strings.HasPrefix(text, "the token's record ") {
+			text += "; --record names another key for the token's record"
+		}
+	}
 	var syntax *alias.SyntaxError
 	if f := c.Flags().Lookup("raw"); f != nil && !f.Changed && errors.As(err, &syntax) && takenRaw(syntax.Input) {
 		text += "; --raw takes a key as it is"

@@ -113,6 +113,9 @@ func (a *app) devnet() *cobra.Command {
 			if err := n.ServeEtcd(*etcd, chosen); err != nil {
 				return daemon.Taken("etcd-listen", *etcd, err)
 			}
+			if got := n.Nodes[0].Etcd; !chosen && got != *etcd {
+				fmt.Fprintf(a.err, "aweigh: %s is taken by another program, so %s serves etcd's API at %s\n", *etcd, n.Nodes[0].Name, got)
+			}
 		}
 		if err := n.Free(); err != nil {
 			return err

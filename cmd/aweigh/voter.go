@@ -66,6 +66,9 @@ func (a *app) voterNew() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if secret == "" {
+			return fmt.Errorf("%w: the passphrase is empty: choose one", errUsage)
+		}
 		file, err := keyfile.Encrypt(key, secret, keyWork)
 		if err != nil {
 			return err

@@ -85,7 +85,7 @@ func makeOrOpen(dir string, nodes int, mode quorum.Mode, secure bool, policy fun
 	case there > 0:
 		n, err := open(dir, there, mode)
 		if err == nil && secure && n.Admin == (Admin{}) {
-			err = fmt.Errorf("%w: it was made without --secure: %s", ErrDifferent, dir)
+			err = fmt.Errorf("%w: it was made without --secure: %s; name another directory with --data-dir, or leave out --secure", ErrDifferent, dir)
 		}
 		return n, err
 	case nodes == 0:

@@ -20,6 +20,9 @@ import (
 // ErrAgent is wrapped by errors about the ssh-agent.
 var ErrAgent = errors.New("signer: the ssh-agent")
 
+// ErrNoKey is wrapped where there is no agent, or not one key of the name. It wraps ErrAgent.
+var ErrNoKey = fmt.Errorf("%w", ErrAgent)
+
 // agentSocket is the environment variable with the address of the agent's Unix socket.
 const agentSocket = "SSH_AUTH_SOCK"
 
@@ -47,7 +50,7 @@ func OpenAgent(ctx context.Context, name string) (*Agent, error) {
 	a := &Agent{ctx: ctx, address: os.Getenv(agentSocket)}
 	if a.address == "" {
 		return nil, fmt.Errorf("%w is not there: %s is not set; start one (eval \"$(ssh-agent)\"), and add a key (ssh-add)",
-			ErrAgent, agentSocket)
+			ErrNoKey, agentSocket)
 	}
 	var all []*agent.Key
 	if err := a.ask(func(c agent.ExtendedAgent) (err error) {
@@ -70,11 +73,11 @@ func OpenAgent(ctx context.Context, name string) (*Agent, error) {
 	}
 	switch {
 	case len(usable) == 0:
-		return nil, fmt.Errorf("%w holds no key of type ssh-ed25519, or is locked; add one: ssh-add FILE", ErrAgent)
+		return nil, fmt.Errorf("%w holds no key of type ssh-ed25519, or is locked; add one: ssh-add FILE", ErrNoKey)
 	case len(found) == 0:
-		return nil, fmt.Errorf("%w holds no key %q; it holds %s", ErrAgent, name, describe(usable))
+		return nil, fmt.Errorf("%w holds no key %q; it holds %s", ErrNoKey, name, describe(usable))
 	case len(found) > 1:
-		return nil, fmt.Errorf("%w holds several such keys; name one by its fingerprint: %s", ErrAgent, describe(found))
+		return nil, fmt.Errorf("%w holds several such keys; name one by its fingerprint: %s", ErrNoKey, describe(found))
 	}
 	return a, nil
 }
@@ -135,7 +138,7 @@ func (a *Agent) SignMessage(message []byte) (signature []byte, err error) {
 func (a *Agent) ask(do func(agent.ExtendedAgent) error) error {
 	conn, err := new(net.Dialer).DialContext(a.ctx, "unix", a.address)
 	if err != nil {
-		return fmt.Errorf("%w does not answer at %s of %s: %w", ErrAgent, a.address, agentSocket, err)
+		return fmt.Errorf("%w does not answer at %s of %s: %w", ErrNoKey, a.address, agentSocket, err)
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(a.ctx, func() { conn.Close() })
