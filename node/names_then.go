@@ -21,11 +21,11 @@ func (n *Replica) namesThen() *namesThen {
 
 // of sets the names of the author of an entry and of its principal, under the policy and the roster that the entry
 // names. They stay empty if this node lacks these.
-func (x *namesThen) of(v *View, e *LineageEntry) error {
+func (n *namesThen) of(v *View, e *LineageEntry) error {
 	under := scope.Ruled{Policy: e.Policy, Roster: e.Roster}
-	names, known := x.ruled[under]
+	names, known := n.ruled[under]
 	if !known {
-		t, err := x.terms(v, e.Height, func(t *scope.Terms, _ aweigh.Epoch) (bool, error) {
+		t, err := n.terms(v, e.Height, func(t *scope.Terms, _ aweigh.Epoch) (bool, error) {
 			r, err := t.Ruled()
 			return r == under, err
 		})
@@ -33,7 +33,7 @@ func (x *namesThen) of(v *View, e *LineageEntry) error {
 			return err
 		}
 		names = t.AuthorNames()
-		x.ruled[under] = names
+		n.ruled[under] = names
 	}
 	e.Name, e.Acts = names[e.Author], ""
 	if len(e.Principal) > 0 {
@@ -43,24 +43,24 @@ func (x *namesThen) of(v *View, e *LineageEntry) error {
 }
 
 // in are the names in an epoch, of which at is a height; none if this node lacks its terms.
-func (x *namesThen) in(v *View, number aweigh.Epoch, at aweigh.Height) (map[aweigh.Hash]string, error) {
-	names, known := x.epochs[number]
+func (n *namesThen) in(v *View, number aweigh.Epoch, at aweigh.Height) (map[aweigh.Hash]string, error) {
+	names, known := n.epochs[number]
 	if known {
 		return names, nil
 	}
-	t, err := x.terms(v, at, func(_ *scope.Terms, n aweigh.Epoch) (bool, error) { return n == number, nil })
+	t, err := n.terms(v, at, func(_ *scope.Terms, e aweigh.Epoch) (bool, error) { return e == number, nil })
 	if err != nil {
 		return nil, err
 	}
 	names = t.AuthorNames()
-	x.epochs[number] = names
+	n.epochs[number] = names
 	return names, nil
 }
 
 // terms are those of the epoch of a block, if they fit: by the newest handover below the block, or by the state. A node
 // that came by a snapshot may lack handovers; then the terms are empty.
-func (x *namesThen) terms(v *View, at aweigh.Height, fits func(*scope.Terms, aweigh.Epoch) (bool, error)) (scope.Terms, error) {
-	then, number, thenErr := x.History().TermsAt(*x.genesis, at)
+func (n *namesThen) terms(v *View, at aweigh.Height, fits func(*scope.Terms, aweigh.Epoch) (bool, error)) (scope.Terms, error) {
+	then, number, thenErr := n.History().TermsAt(*n.genesis, at)
 	if thenErr == nil {
 		if ok, err := fits(&then, number); ok || err != nil {
 			return then, err

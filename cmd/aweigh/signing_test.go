@@ -38,7 +38,7 @@ func TestNewerDecisionsAreNotSigned(t *testing.T) {
 	opened.Mutation, opened.Basis = put.Encode(), []scope.Found{{}}
 	vote := func(change func(m *aweighv1.Motion)) error {
 		id := opened.ID()
-		of := &aweighv1.Motion{Id: id[:], Mutation: opened.Mutation, Opening: canon.Encode(opened)}
+		of := &aweighv1.Motion{Id: id[:], Mutation: opened.Mutation, Opening: canon.Encode(opened), Principal: put.Granted()}
 		change(of)
 		return (&session{told: io.Discard, Printer: show.Printer{Format: show.JSON}}).mayVote(t.Context(), of, "approve", &vouched{own: true})
 	}
@@ -46,7 +46,8 @@ func TestNewerDecisionsAreNotSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, do := range map[string]func() error{
-		"a decision": func() error { _, err := decisionOf(&aweighv1.Proposal{Id: id[:], Decision: newer(raw)}); return err },
+		"another principal": func() error { return vote(func(m *aweighv1.Motion) { m.Principal = m.Id }) },
+		"a decision":        func() error { _, err := decisionOf(&aweighv1.Proposal{Id: id[:], Decision: newer(raw)}); return err },
 		"another decision": func() error {
 			_, err := decisionOf(&aweighv1.Proposal{Id: make([]byte, 32), Decision: raw})
 			return err
