@@ -69,6 +69,7 @@ func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.Status
 		})
 	}
 	out.VoidApprovers = s.voidApprovers(ctx)
+	out.ClockBehindNs, out.NowNs = int64(o.ClockBehind), int64(o.Now)
 	return connect.NewResponse(out), nil
 }
 

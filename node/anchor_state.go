@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 )
 
-// AnchorState says whether an anchor signs in a scope, and if not, why. An anchor reports values up to AnchorStopped
-// of itself; a node that asks it determines the others. The numbers do not change.
+// AnchorState says whether an anchor signs in a scope, and if not, why. An anchor reports values up to AnchorStopped,
+// and AnchorClock, of itself; a node that asks it determines the others. The numbers do not change.
 type AnchorState uint8
 
 const (
@@ -23,11 +23,13 @@ const (
 	AnchorMute     AnchorState = 8  // it is connected, and does not answer
 	AnchorAway     AnchorState = 9  // it is not connected
 	AnchorRefuses  AnchorState = 10 // it does not let this node read the scope
+	AnchorClock    AnchorState = 11 // its node found its clock off: it does not vote for the blocks of others
 )
 
 // anchorStateNames holds the states in words, for programs.
 var anchorStateNames = [...]string{
 	"unknown", "signing", "listening", "silenced", "catching-up", "keyless", "unseated", "stopped", "mute", "away", "refusing",
+	"clock",
 }
 
 // String returns one word for programs. The words do not change.
@@ -82,6 +84,8 @@ func (s AnchorReport) Words() string {
 		return "does not run this scope: see its log"
 	case AnchorRefuses:
 		return "does not let this node read: it needs an invite (aweigh join FILE)"
+	case AnchorClock:
+		return "has a wrong clock, and does not vote for the blocks of others: synchronize it (NTP) and restart it"
 	case AnchorMute:
 		return "is connected, and does not answer"
 	case AnchorAway:
@@ -111,8 +115,8 @@ const (
 )
 
 // reportOf returns the state of this node's anchor according to its status alone. behind says that it has lacked blocks
-// for too long.
-func reportOf(s *machine.Status, behind bool) AnchorReport {
+// for too long, off that its clock differs from those of most other anchors.
+func reportOf(s *machine.Status, behind, off bool) AnchorReport {
 	switch {
 	case s.Self.IsZero():
 		return AnchorReport{State: AnchorKeyless}
@@ -120,6 +124,8 @@ func reportOf(s *machine.Status, behind bool) AnchorReport {
 		return AnchorReport{State: AnchorSilenced, Until: s.Epoch + 1}
 	case behind:
 		return AnchorReport{State: AnchorBehind}
+	case off:
+		return AnchorReport{State: AnchorClock}
 	case s.Listening:
 		return AnchorReport{State: AnchorListens}
 	}

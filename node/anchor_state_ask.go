@@ -155,7 +155,7 @@ func (s *states) end(id peer.ID, scopes []aweigh.ScopeID, all []AnchorReport, no
 	}
 	x.asking = false
 	for i, says := range all {
-		if says.State > AnchorStopped && says.State != AnchorRefuses { // no anchor reports that of itself
+		if says.State > AnchorStopped && says.State != AnchorRefuses && says.State != AnchorClock { // no anchor reports that of itself
 			says = AnchorReport{}
 		}
 		news = news || x.said[scopes[i]].AnchorReport != says
@@ -342,7 +342,7 @@ func (n *Node) reportIn(ctx context.Context, id aweigh.ScopeID) (AnchorReport, e
 
 // says returns what this replica's anchor reports of itself according to a status.
 func (n *Replica) report(s *machine.Status) AnchorReport {
-	says := reportOf(s, n.behindErr(*s) != nil)
+	says := reportOf(s, n.behindErr(*s) != nil, n.ClockBehind() != 0)
 	if says.State == AnchorKeyless && n.anchor.Load() != nil {
 		says.State = AnchorUnseated
 	}

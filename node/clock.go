@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -61,17 +62,23 @@ func (c *clockOf) last() (ahead time.Duration, heard bool) {
 	return c.ahead, c.heard
 }
 
-// wrong returns +1 if the clock was found ahead, -1 if behind, 0 if it is right.
-func (c *clockOf) wrong() (sign int, heard bool) {
+// wrong returns +1 if the clock was found ahead, -1 if behind, 0 if it is right, and by how much.
+func (c *clockOf) wrong() (sign int, by time.Duration, heard bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case !c.off:
-		return 0, c.heard
+		return 0, 0, c.heard
 	case c.ahead > 0:
-		return +1, true
+		return +1, c.ahead, true
 	}
-	return -1, true
+	return -1, -c.ahead, true
+}
+
+// side returns the sign of wrong.
+func (c *clockOf) side() int {
+	sign, _, _ := c.wrong()
+	return sign
 }
 
 // clock compares the time of a proposal that came from its leader with the clock
@@ -91,7 +98,7 @@ func (n *Replica) clock(from machine.Peer, h scope.Header) {
 	case !changed:
 	case !off:
 		n.log.Info("an anchor's clock agrees again", "anchor", a.name, "ahead", ahead)
-	case n.alone(a):
+	case n.measured.roster.Load().alone(a.clock.side()):
 		n.log.Error("this node's clock differs from those of most other anchors: synchronize it (NTP) and restart this node",
 			"anchor", a.name, "behind", ahead, "bound", bound)
 	default:
@@ -100,18 +107,58 @@ func (n *Replica) clock(from machine.Peer, h scope.Header) {
 	}
 }
 
-// alone reports whether more than half of the other anchors, and at least two, are off on the same side as a: then the
-// clock of this node is wrong.
-func (n *Replica) alone(a *anchorMeasure) bool {
-	side, _ := a.clock.wrong()
+// alone reports whether more than half of the other anchors, and at least two, are off on one side: then the clock of
+// this node is wrong.
+func (m *anchorMeasures) alone(side int) bool {
+	_, off := m.most(side)
+	return off
+}
+
+// most returns by how much the clocks of more than half of the other anchors, and at least two, are off on one side:
+// that of the one among them that is off least. It returns false if there are fewer.
+func (m *anchorMeasures) most(side int) (by time.Duration, off bool) {
 	same, others := 0, 0
-	for _, x := range n.measured.roster.Load().all {
-		if sign, heard := x.clock.wrong(); heard {
-			others++
-			if sign == side {
-				same++
+	for _, x := range m.all {
+		sign, far, heard := x.clock.wrong()
+		if !heard {
+			continue
+		}
+		if others++; sign == side {
+			if same++; same == 1 || far < by {
+				by = far
 			}
 		}
 	}
-	return same >= 2 && 2*same > others
+	return by, same >= 2 && 2*same > others
+}
+
+// ClockBehind returns by how much this node's clock is behind those of most other anchors of the scope or of the root
+// scope, negative if it is ahead. It returns 0 as long as the node can vote for the blocks of others.
+//
+// A node that is behind takes these blocks for blocks of the future. One that is ahead votes for them until it takes
+// all that clients submit for expired; below that bound, an overloaded node that gets its blocks late looks the same.
+func (n *Replica) ClockBehind() time.Duration {
+	for _, at := range []*Replica{n, n.of.root} {
+		all := at.measured.roster.Load()
+		if by, off := all.most(+1); off {
+			return by
+		}
+		if by, off := all.most(-1); off && by > defaultValidity {
+			return -by
+		}
+	}
+	return 0
+}
+
+// clockErr returns why this node should get no requests while its clock is off.
+func (n *Replica) clockErr() error {
+	by, side := n.ClockBehind(), "behind"
+	switch {
+	case by == 0:
+		return nil
+	case by < 0:
+		by, side = -by, "ahead of"
+	}
+	return fmt.Errorf("this node's clock is %s those of most other anchors by %v: synchronize it (NTP) and restart this node",
+		side, by.Round(time.Millisecond))
 }

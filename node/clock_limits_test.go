@@ -76,8 +76,30 @@ func TestWrongClocksAreNamed(t *testing.T) {
 			t.Errorf("counted of %s: %+v", a.Name, a)
 		}
 	}
+	s := n.root.runner.stand.Load().Status()
+	if says := n.root.report(&s); says.State == AnchorClock || n.root.clockErr() != nil {
+		t.Errorf("one other clock differs, and this anchor reports %v", says)
+	}
 	arrives("n2", "n2", 5, time.Hour)
 	said("level=ERROR", "this node's clock differs")
+	if says, by := n.root.report(&s), n.root.ClockBehind(); says.State != AnchorClock || by.Round(time.Minute) != time.Hour || n.root.clockErr() == nil {
+		t.Errorf("this clock is behind by %v, and this anchor reports %v", by, says)
+	}
 	arrives("n2", "n2", 6, 0)
 	said("level=INFO", "agrees again", "anchor=n2")
+	if says := n.root.report(&s); says.State == AnchorClock {
+		t.Errorf("the clocks agree again, and this anchor reports %v", says)
+	}
+	for _, c := range []struct {
+		ahead time.Duration
+		off   bool
+	}{{2 * time.Second, false}, {time.Hour, true}} { // one that is ahead by less votes for the blocks of others
+		for view := range aweigh.View(2 * lateInARow) {
+			by := []string{"n2", "n3"}[view%2]
+			arrives(by, by, 10+view+aweigh.View(c.ahead.Seconds()), -c.ahead)
+		}
+		if says := n.root.report(&s); (says.State == AnchorClock) != c.off || (n.root.ClockBehind() < 0) != c.off {
+			t.Errorf("this clock is ahead by %v, and this anchor reports %v", c.ahead, says)
+		}
+	}
 }

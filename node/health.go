@@ -52,7 +52,8 @@ func (n *Replica) Ready(ctx context.Context) []Check {
 	r := n.reach(s)
 	return append(checks,
 		Check{Name: "quorum", Err: n.quorumErr(r), Note: n.quorumNote(r)}, Check{Name: "reads", Err: n.readsErr(r)},
-		Check{Name: "listening", Err: unheardErr(s)}, Check{Name: "caught-up", Err: n.behindErr(s)}, Check{Name: "record", Err: lostErr(s)})
+		Check{Name: "listening", Err: unheardErr(s)}, Check{Name: "caught-up", Err: n.behindErr(s)}, Check{Name: "record", Err: lostErr(s)},
+		Check{Name: "clock", Err: n.clockErr()})
 }
 
 func (n *Replica) storeErr() error {

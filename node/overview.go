@@ -1,6 +1,9 @@
 package node
 
 import (
+	"time"
+
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node/machine"
 )
@@ -25,6 +28,11 @@ type Overview struct {
 	Dropped    uint64
 	Lineage    lineage.Head
 	Snapshot   *SnapshotProgress // nil while none is fetched
+
+	// ClockBehind is by how much this node's clock is behind those of most other anchors, negative if it is ahead; 0:
+	// it is not found off.
+	ClockBehind time.Duration
+	Now         aweigh.Instant // by the clock that this node counts by: the wall clock at its start, and the time since
 }
 
 // Overview collects everything once. It is for people, and is expensive.
@@ -33,6 +41,7 @@ func (n *Replica) Overview() Overview {
 	o := Overview{
 		Status: s, Reach: n.reach(s), Name: n.cfg.Name, Version: n.cfg.Version,
 		Network: n.of.cfg.Genesis.Name, Peer: n.of.Peer(), Addrs: n.host.Addrs(), Dropped: n.of.Dropped(),
+		ClockBehind: n.ClockBehind(), Now: n.runner.now(),
 	}
 	for _, p := range n.host.Peers() {
 		o.Neighbours = append(o.Neighbours, Neighbour{Peer: machine.Peer(p.ID.String()), Address: p.Addr, Inbound: p.Inbound})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/show"
 )
 
 const (
@@ -27,6 +29,9 @@ func (e *exam) checkClock() {
 	}
 	if newest, _ := e.newest(); newest.After(now.Add(time.Minute)) {
 		e.fail("clock", fmt.Sprintf("the node wrote files %s from now: the clock was set back", newest.Sub(now).Round(time.Second)), syncClock)
+		return
+	}
+	if e.runs() && !e.nodesClock() {
 		return
 	}
 	if e.NTP != "" {
@@ -51,6 +56,34 @@ func (e *exam) checkClock() {
 	default:
 		e.ok("clock", fmt.Sprintf("by the system, it is synchronized within %s", bound))
 	}
+}
+
+// nodesClock reports whether the clock that the running node counts by is right: the node compares it with blocks.
+func (e *exam) nodesClock() bool {
+	asked, now := time.Now(), e.ask(e.ctx, e.api)
+	if now == nil {
+		return true // the check of health reports it
+	}
+	if off := show.ClockOff(now); off != "" {
+		e.fail("clock", "the node's is "+off+", compared with those of most other anchors", syncClock)
+		return false
+	}
+	return e.sameClock(time.Unix(0, now.NowNs), asked, time.Now())
+}
+
+// sameClock compares the clock that the node counts by, which it read at its start, with that of this machine before
+// and after the node was asked: they differ if the machine was suspended since, or its clock was set.
+func (e *exam) sameClock(node, asked, answered time.Time) bool {
+	side, off := "behind", asked.Sub(node)
+	if node.After(asked) {
+		side, off = "ahead of", node.Sub(answered)
+	}
+	if off <= driftBound {
+		return true
+	}
+	e.fail("clock", fmt.Sprintf("the node's is %s this machine's by %s: the machine was suspended, or its clock was set, since the node started",
+		side, off.Round(10*time.Millisecond)), "see that this machine's clock is right (NTP), then restart the node, which reads it only at its start")
+	return false
 }
 
 // againstBlocks is by how much this clock is ahead of block time, or behind it

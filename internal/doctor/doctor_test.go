@@ -258,6 +258,7 @@ func TestHealthInWords(t *testing.T) {
 		"lost state":                {&aweighv1.StatusResponse{LostState: true}, "standing", "signs nothing more", Fail},
 		"lost for all":              {&aweighv1.StatusResponse{LostState: true, FailuresLeft: -1}, "standing", "signs nothing more", Fail},
 		"at fault":                  {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{1}}}, "standing", "conflicting", Fail},
+		"clock behind":              {&aweighv1.StatusResponse{Anchor: []byte{1}, ClockBehindNs: 3600e9}, "standing", "behind by 1h0m0s", Fail},
 		"fault beside":              {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{2}}}, "standing", "1 other", Warn},
 		"idle":                      {&aweighv1.StatusResponse{Header: &aweighv1.Header{Height: 7}}, "height", "7, idle", OK},
 	} {
@@ -278,6 +279,28 @@ func TestHealthInWords(t *testing.T) {
 				t.Error("who is missing is not named")
 			}
 		})
+	}
+}
+
+// TestSuspendedNodeIsNoticed: the clock that a node counts by stands still while its machine sleeps.
+func TestSuspendedNodeIsNoticed(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		node time.Time
+		text string // "" if all is well
+	}{
+		"right":          {now.Add(time.Second), ""},
+		"slow answer":    {now.Add(10 * time.Millisecond), ""},
+		"suspended":      {now.Add(-time.Hour), "behind this machine's by 1h0m0s"},
+		"clock set back": {now.Add(time.Hour), "ahead of this machine's by 59m58s"},
+	} {
+		e := &exam{ctx: t.Context()}
+		if ok := e.sameClock(c.node, now, now.Add(2*time.Second)); ok != (c.text == "") {
+			t.Errorf("%s: %v", name, ok)
+		}
+		if c.text != "" {
+			want(t, e.findings, "clock", Fail, c.text)
+		}
 	}
 }
 

@@ -75,6 +75,8 @@ func (e *exam) checkStanding() {
 		e.ok("standing", "an observer: it signs no ballots")
 	case len(s.Faulty) > 0:
 		e.warn("standing", fmt.Sprintf("proven at fault: %s", show.Count(len(s.Faulty), "other anchor")), "\"aweigh status\" names them; ask their operators")
+	case show.ClockOff(s) != "":
+		e.fail("standing", "the clock of this anchor's node is "+show.ClockOff(s)+": it counts as away", syncClock)
 	case s.Listening:
 		e.warn("standing", "this anchor signs nothing until it has answers of a quorum", "see \"quorum\" and \"peers\"")
 	default:

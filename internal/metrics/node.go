@@ -66,6 +66,8 @@ var (
 	state     = gauge("anchor_state", "1 for the state that an anchor of the root scope is in, by what it says of itself.", "anchor", "state")
 	ahead     = gauge("anchor_clock_ahead_seconds", "By how much the last proposal of an anchor of the root scope was ahead of this node's clock on arrival.", "anchor")
 
+	behind = gauge("clock_behind_seconds", "By how much this node's clock is behind those of most other anchors of the root scope, below 0 if it is ahead; 0 while that is not found.")
+
 	refused     = counter("input_refused_total", "Input of peers that was refused, by class.", "reason")
 	framesSent  = counter("frames_sent_total", "Frames handed to the network, by kind.", "kind")
 	bytesSent   = counter("frames_sent_bytes_total", "Bytes of frames handed to the network, by kind.", "kind")
@@ -127,6 +129,7 @@ func quorums(to emit, o node.Overview, c node.Counts) {
 	send(to, needed, o.Reach.Needed)
 	send(to, total, o.Reach.Total)
 	send(to, mayFail, o.Reach.Failures)
+	send(to, behind, o.ClockBehind.Seconds())
 	sendBool(to, lost, o.Lost)
 	send(to, proofs, len(o.Faults))
 	liars := make(map[string]bool)

@@ -21,7 +21,7 @@ type anchorJSON struct {
 	Self      bool   `json:"self"`
 	Reachable bool   `json:"reachable"`
 	// State is the anchor's own report, or the node's finding: signing, listening, silenced, catching-up,
-	// keyless, unseated, stopped, unknown, mute or away.
+	// keyless, unseated, stopped, clock, unknown, mute, away or refusing.
 	State       string `json:"state"`
 	SilentUntil uint64 `json:"silent_until,omitempty"` // of a silenced one: the epoch from which on it signs again
 	Address     string `json:"address,omitempty"`
@@ -61,6 +61,8 @@ type statusJSON struct {
 	Compacted    int64        `json:"compacted"`
 	Block        string       `json:"block"`
 	BlockTimeNs  int64        `json:"block_time_ns"`
+	NowNs        int64        `json:"now_ns"`                    // by the clock that the node counts by
+	ClockBehind  int64        `json:"clock_behind_ns,omitempty"` // that clock behind those of most other anchors; ahead: negative
 	StateDigest  string       `json:"state_digest"`
 	LineageSize  int64        `json:"lineage_size"`
 	LineageRoot  string       `json:"lineage_root"`
@@ -272,6 +274,9 @@ func Health(s *aweighv1.StatusResponse) string {
 	if weightless > 0 {
 		words = append(words, anchors(weightless)+" of weight 0 not counted")
 	}
+	if off := ClockOff(s); off != "" {
+		words = append(words, "THIS NODE'S CLOCK IS "+off+": synchronize it (NTP) and restart this node")
+	}
 	if s.LostState {
 		words = append(words, "THIS ANCHOR LOST STATE and signs nothing in this epoch")
 	} else if len(s.LostScopes) > 0 {
@@ -285,6 +290,17 @@ func Health(s *aweighv1.StatusResponse) string {
 		words = append(words, "catching up")
 	}
 	return strings.Join(words, "; ")
+}
+
+// ClockOff describes by how much the node found its clock off, as in "behind by 1h0m0s", "" if it did not.
+func ClockOff(s *aweighv1.StatusResponse) string {
+	switch by := time.Duration(s.ClockBehindNs).Round(10 * time.Millisecond); {
+	case by > 0:
+		return "behind by " + by.String()
+	case by < 0:
+		return "ahead by " + (-by).String()
+	}
+	return ""
 }
 
 // lostIn names the scopes below the root in which an anchor lost its record.
@@ -342,6 +358,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		Finalize: s.Finalize, Reachable: s.ReachableWeight, FailuresLeft: s.FailuresLeft, Summary: Health(s),
 		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp, Snapshot: progressOf(s.Snapshot),
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
+		NowNs: s.NowNs, ClockBehind: s.ClockBehindNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
 		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin), Insecure: s.Insecure, Void: s.VoidApprovers,
 	}

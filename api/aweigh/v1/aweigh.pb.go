@@ -2940,8 +2940,10 @@ type Anchor struct {
 	Address   string                 `protobuf:"bytes,7,opt,name=address,proto3" json:"address,omitempty"`                    // where it is connected
 	LastView  uint64                 `protobuf:"varint,8,opt,name=last_view,json=lastView,proto3" json:"last_view,omitempty"` // the last view in which it was heard of
 	// What it says of itself: signing, listening (it has not heard of a quorum since its
-	// start), silenced (it lost its record), catching-up, keyless, unseated or stopped; or
-	// what is found from here: unknown (it has not said yet), mute (it does not answer), away.
+	// start), silenced (it lost its record), catching-up, keyless, unseated, stopped, or clock
+	// (its clock differs from those of most other anchors); or what is found from here: unknown
+	// (it has not said yet), mute (it does not answer), away, refusing (it does not let this node
+	// read).
 	State         string `protobuf:"bytes,9,opt,name=state,proto3" json:"state,omitempty"`
 	SilentUntil   uint64 `protobuf:"varint,10,opt,name=silent_until,json=silentUntil,proto3" json:"silent_until,omitempty"` // of silenced: the epoch from which on it signs again
 	unknownFields protoimpl.UnknownFields
@@ -3140,17 +3142,19 @@ type StatusResponse struct {
 	Dropped         uint64                 `protobuf:"varint,28,opt,name=dropped,proto3" json:"dropped,omitempty"` // frames refused
 	LineageSize     int64                  `protobuf:"varint,29,opt,name=lineage_size,json=lineageSize,proto3" json:"lineage_size,omitempty"`
 	LineageRoot     []byte                 `protobuf:"bytes,30,opt,name=lineage_root,json=lineageRoot,proto3" json:"lineage_root,omitempty"`
-	Listening       bool                   `protobuf:"varint,31,opt,name=listening,proto3" json:"listening,omitempty"`                              // signs nothing yet: it has not heard of a quorum since its start
-	Snapshot        *Snapshot              `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`                                 // that is being fetched, if any
-	EpochAge        uint64                 `protobuf:"varint,40,opt,name=epoch_age,json=epochAge,proto3" json:"epoch_age,omitempty"`                // blocks of the epoch so far
-	EpochBlocks     uint64                 `protobuf:"varint,41,opt,name=epoch_blocks,json=epochBlocks,proto3" json:"epoch_blocks,omitempty"`       // after which it ends
-	OpenDecisions   uint64                 `protobuf:"varint,42,opt,name=open_decisions,json=openDecisions,proto3" json:"open_decisions,omitempty"` // open, or carried and not yet in effect
-	Unseated        []byte                 `protobuf:"bytes,43,opt,name=unseated,proto3" json:"unseated,omitempty"`                                 // the anchor key that the node holds without a seat in the roster
-	UnseatedWhy     string                 `protobuf:"bytes,44,opt,name=unseated_why,json=unseatedWhy,proto3" json:"unseated_why,omitempty"`        // barred, retired or evicted; empty if it never had a seat
-	Pin             *Pin                   `protobuf:"bytes,45,opt,name=pin,proto3" json:"pin,omitempty"`                                           // the roster that the operator trusts, if any
-	LostScopes      [][]byte               `protobuf:"bytes,46,rep,name=lost_scopes,json=lostScopes,proto3" json:"lost_scopes,omitempty"`           // prefixes of scopes below the root in which this anchor lost its record
-	Insecure        []string               `protobuf:"bytes,47,rep,name=insecure,proto3" json:"insecure,omitempty"`                                 // the node's ports that take clients without certificates, such as "api-listen 127.0.0.1:7177"
-	VoidApprovers   []string               `protobuf:"bytes,48,rep,name=void_approvers,json=voidApprovers,proto3" json:"void_approvers,omitempty"`  // names of approvers that signed both ways, and vote on no motion
+	Listening       bool                   `protobuf:"varint,31,opt,name=listening,proto3" json:"listening,omitempty"`                                // signs nothing yet: it has not heard of a quorum since its start
+	Snapshot        *Snapshot              `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`                                   // that is being fetched, if any
+	EpochAge        uint64                 `protobuf:"varint,40,opt,name=epoch_age,json=epochAge,proto3" json:"epoch_age,omitempty"`                  // blocks of the epoch so far
+	EpochBlocks     uint64                 `protobuf:"varint,41,opt,name=epoch_blocks,json=epochBlocks,proto3" json:"epoch_blocks,omitempty"`         // after which it ends
+	OpenDecisions   uint64                 `protobuf:"varint,42,opt,name=open_decisions,json=openDecisions,proto3" json:"open_decisions,omitempty"`   // open, or carried and not yet in effect
+	Unseated        []byte                 `protobuf:"bytes,43,opt,name=unseated,proto3" json:"unseated,omitempty"`                                   // the anchor key that the node holds without a seat in the roster
+	UnseatedWhy     string                 `protobuf:"bytes,44,opt,name=unseated_why,json=unseatedWhy,proto3" json:"unseated_why,omitempty"`          // barred, retired or evicted; empty if it never had a seat
+	Pin             *Pin                   `protobuf:"bytes,45,opt,name=pin,proto3" json:"pin,omitempty"`                                             // the roster that the operator trusts, if any
+	LostScopes      [][]byte               `protobuf:"bytes,46,rep,name=lost_scopes,json=lostScopes,proto3" json:"lost_scopes,omitempty"`             // prefixes of scopes below the root in which this anchor lost its record
+	Insecure        []string               `protobuf:"bytes,47,rep,name=insecure,proto3" json:"insecure,omitempty"`                                   // the node's ports that take clients without certificates, such as "api-listen 127.0.0.1:7177"
+	VoidApprovers   []string               `protobuf:"bytes,48,rep,name=void_approvers,json=voidApprovers,proto3" json:"void_approvers,omitempty"`    // names of approvers that signed both ways, and vote on no motion
+	NowNs           int64                  `protobuf:"varint,49,opt,name=now_ns,json=nowNs,proto3" json:"now_ns,omitempty"`                           // the clock that the node counts by
+	ClockBehindNs   int64                  `protobuf:"varint,50,opt,name=clock_behind_ns,json=clockBehindNs,proto3" json:"clock_behind_ns,omitempty"` // by how much that is behind the clocks of most other anchors, negative if it is ahead; 0: not found off
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3470,6 +3474,20 @@ func (x *StatusResponse) GetVoidApprovers() []string {
 		return x.VoidApprovers
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetNowNs() int64 {
+	if x != nil {
+		return x.NowNs
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetClockBehindNs() int64 {
+	if x != nil {
+		return x.ClockBehindNs
+	}
+	return 0
 }
 
 // Pin is a roster of the root scope that a node's operator trusts.
@@ -9369,7 +9387,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xa3\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xe2\n" +
 	"\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
@@ -9416,7 +9434,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vlost_scopes\x18. \x03(\fR\n" +
 	"lostScopes\x12\x1a\n" +
 	"\binsecure\x18/ \x03(\tR\binsecure\x12%\n" +
-	"\x0evoid_approvers\x180 \x03(\tR\rvoidApprovers\"R\n" +
+	"\x0evoid_approvers\x180 \x03(\tR\rvoidApprovers\x12\x15\n" +
+	"\x06now_ns\x181 \x01(\x03R\x05nowNs\x12&\n" +
+	"\x0fclock_behind_ns\x182 \x01(\x03R\rclockBehindNs\"R\n" +
 	"\x03Pin\x12\x16\n" +
 	"\x06roster\x18\x01 \x01(\tR\x06roster\x12\x18\n" +
 	"\areached\x18\x02 \x01(\bR\areached\x12\x19\n" +
