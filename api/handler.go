@@ -22,6 +22,7 @@ type Node interface {
 	acting
 	permitting
 	Root() *node.Replica
+	Answers() *node.AnswerBudget
 	In(name string) (*node.Replica, error)
 	Scopes() []node.ScopeInfo
 	AskAnchors(ctx context.Context)

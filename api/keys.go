@@ -7,6 +7,7 @@ import (
 	"connectrpc.com/connect"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -93,7 +94,9 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 	if m.Limit < 0 || m.Revision < 0 {
 		return nil, problem(fmt.Errorf("%w: neither limit (%d) nor revision (%d) is negative", errRequest, m.Limit, m.Revision))
 	}
-	ctx, cancel := patient(ctx)
+	a := s.answer()
+	defer a.Until(ctx) // which ends when the client has taken it
+	ctx, cancel := patient(a.In(ctx))
 	defer cancel()
 	res, head, err := s.route.Range(ctx, m.Key, m.RangeEnd, rangeOf(m), !m.Serializable)
 	if err != nil {
@@ -103,6 +106,12 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 	out.Header = s.read(head, !m.Serializable)
 	return connect.NewResponse(out), nil
 }
+
+// answerWeight is how many bytes of memory each byte that is read for an answer takes: as pairs, and as a message.
+const answerWeight = 2
+
+// answer begins an answer that counts for the budget of the node. What clients take is timed by the call.
+func (s *service) answer() *node.Answer { return s.node.Answers().New(answerWeight, 0, nil, nil) }
 
 // Compact implements aweighv1connect.NodeHandler.
 func (s *service) Compact(ctx context.Context, req *connect.Request[aweighv1.CompactRequest]) (*connect.Response[aweighv1.CompactResponse], error) {

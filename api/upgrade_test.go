@@ -35,6 +35,11 @@ type told struct {
 	txn  func(context.Context, scope.Txn) (machine.Receipt, error)
 }
 
+// Answers implements Node.
+func (told) Answers() *node.AnswerBudget {
+	return node.NewAnswerBudget(1<<20, time.Second, time.Second)
+}
+
 func (told) Genesis() scope.Genesis { return scope.Genesis{} }
 
 func (n told) Read(ctx context.Context, _ bool) (*node.View, error) { return nil, n.read(ctx) }

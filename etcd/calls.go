@@ -23,7 +23,7 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 	d.Methods = slices.Clone(d.Methods)
 	for i := range d.Methods {
 		handle, counted := d.Methods[i].Handler, s.counted.method(d.ServiceName, d.Methods[i].MethodName, unary)
-		name := "/" + d.ServiceName + "/" + d.Methods[i].MethodName
+		name, reads := "/"+d.ServiceName+"/"+d.Methods[i].MethodName, reads(d.ServiceName, d.Methods[i].MethodName)
 		d.Methods[i].Handler = func(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (answer any, err error) {
 			counted.start()
 			defer func() {
@@ -34,6 +34,12 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 				return nil, err
 			}
 			ctx, _ = s.row.Identify(ctx, authn.OfCall(ctx)) // a refusal counts where rights do
+			if reads {
+				in, a, own := s.answering(ctx)
+				if ctx = in; own {
+					defer func() { answer = s.sent(ctx, a, answer, err) }()
+				}
+			}
 			var asked any
 			answer, err = handle(srv, ctx, func(request any) error {
 				if err := s.arrivals.read(ctx, read, request); err != nil {
@@ -200,7 +206,12 @@ func (l *boundedListener) opened(c net.Conn) net.Conn {
 		if l.open[name] == b {
 			delete(l.open, name)
 		}
+		closed := b.closed
+		b.closed = nil
 		l.mu.Unlock()
+		for f := range closed { // order-free: each alone
+			(*f)()
+		}
 		<-l.slots
 	})
 	l.mu.Lock()
@@ -219,9 +230,30 @@ func (l *boundedListener) cut(address string) {
 	}
 }
 
+// whenClosed makes the end of the connection of a client's address call f, unless stop is called before.
+func (l *boundedListener) whenClosed(address string, f func()) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.open[address]
+	if c == nil { // it is closed
+		defer f()
+		return func() {}
+	}
+	if c.closed == nil {
+		c.closed = make(map[*func()]struct{})
+	}
+	c.closed[&f] = struct{}{}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(c.closed, &f)
+	}
+}
+
 type boundedConn struct {
 	net.Conn
 	release func()
+	closed  map[*func()]struct{} // called when it is closed; under the listener's lock
 }
 
 // Close implements net.Conn.

@@ -115,9 +115,12 @@ func newCodec(c *counted) codec { return codec{encoding.GetCodecV2(proto.Name), 
 func (c codec) Marshal(message any) (mem.BufferSlice, error) {
 	var out mem.BufferSlice
 	var err error
-	if d, ok := message.(*delivery); ok {
-		out, err = d.encode()
-	} else {
+	switch m := message.(type) {
+	case *delivery:
+		out, err = m.encode()
+	case *lent:
+		out, err = m.encode()
+	default:
 		out, err = c.CodecV2.Marshal(message)
 	}
 	c.sent.Add(uint64(out.Len()))

@@ -61,6 +61,7 @@ var texts = []struct {
 
 // others are the errors that etcd has other words for.
 var others = []struct{ err, as error }{
+	{errTooMuchJSON, errGatewayAnswer},
 	{scope.ErrDenied, errDenied},
 	{scope.ErrReach, errDenied},
 	{scope.ErrTooMuch, errTooLarge},

@@ -87,14 +87,19 @@ func peerOf(ctx context.Context) string {
 // headers are those of HTTP that become metadata: as by default, but for what the gateway says itself.
 func headers(key string) (string, bool) {
 	name, ok := runtime.DefaultHeaderMatcher(key)
-	return name, ok && textproto.CanonicalMIMEHeaderKey(name) != textproto.CanonicalMIMEHeaderKey(gatewayPeer)
+	is := func(own string) bool {
+		return textproto.CanonicalMIMEHeaderKey(name) == textproto.CanonicalMIMEHeaderKey(own)
+	}
+	return name, ok && !is(gatewayPeer) && !is(gatewayRequest)
 }
 
 // translator answers the gateway's requests.
 func (g *gateway) translator(ctx context.Context) (http.Handler, error) {
 	mux := runtime.NewServeMux(
 		runtime.WithIncomingHeaderMatcher(headers),
-		runtime.WithMetadata(func(_ context.Context, r *http.Request) metadata.MD { return metadata.Pairs(gatewayPeer, r.RemoteAddr) }),
+		runtime.WithMetadata(func(_ context.Context, r *http.Request) metadata.MD {
+			return metadata.Pairs(gatewayPeer, r.RemoteAddr, gatewayRequest, requestID(r))
+		}),
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.HTTPBodyMarshaler{Marshaler: &runtime.JSONPb{ // as in etcd
 			MarshalOptions: protojson.MarshalOptions{UseProtoNames: true}, UnmarshalOptions: protojson.UnmarshalOptions{DiscardUnknown: true},
 		}}),
@@ -154,6 +159,8 @@ func (s *service) arrived(h http.Handler) http.Handler {
 			return
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		r, done := s.requesting(r)
+		defer done()
 		h.ServeHTTP(&taken{w, http.NewResponseController(w)}, r)
 	})
 }

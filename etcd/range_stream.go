@@ -31,11 +31,16 @@ func (s *kvServer) RangeStream(r *etcdpb.RangeRequest, stream grpc.ServerStreami
 	if err != nil {
 		return err
 	}
+	ctx, a, own := s.answering(ctx) // of each part until the next one is read
+	if own {
+		defer a.Return()
+	}
 	p := pages{kvServer: s, key: r.Key, end: r.RangeEnd, how: how, sure: !r.Serializable || r.Revision > 0}
 	if err := p.begin(ctx, !r.Serializable); err != nil {
 		return statusFor(ctx, err)
 	}
 	for {
+		a.Again()
 		out, last, err := p.next(ctx)
 		if err != nil {
 			return statusFor(ctx, err)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,7 @@ type Node interface {
 	Members
 	Users
 	Root() *node.Replica
+	Answers() *node.AnswerBudget
 	Scopes() []node.ScopeInfo
 }
 
@@ -119,6 +121,8 @@ type service struct {
 
 	conns     *boundedListener
 	sources   sources
+	requested sync.Map      // the answers to requests of the gateway, *node.Answer, by their identity
+	numbered  atomic.Uint64 // such requests
 	watches   atomic.Int64
 	calls     atomic.Int64
 	counted   counted

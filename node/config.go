@@ -57,7 +57,10 @@ type Config struct {
 	// WatchMemory is how many bytes of the content of changes all watches of the node may hold. Default
 	// defaultWatchMemory.
 	WatchMemory int64
-	// WatchSlow is how long a client of a watch may take nothing of what was read for it, while others wait for room,
+	// AnswerMemory is how many bytes the answers to ranges may hold together while they are read and sent. Default
+	// defaultAnswerMemory.
+	AnswerMemory int64
+	// WatchSlow is how long a client may take nothing of what was read for it, while others wait for room,
 	// before it is disconnected. Default 10 s.
 	WatchSlow     time.Duration
 	snapshotEvery time.Duration   // how often a node looks whether it needs one
@@ -75,6 +78,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.WatchMemory <= 0 {
 		cfg.WatchMemory = defaultWatchMemory
+	}
+	if cfg.AnswerMemory <= 0 {
+		cfg.AnswerMemory = defaultAnswerMemory
 	}
 	if cfg.WatchSlow <= 0 {
 		cfg.WatchSlow = 10 * time.Second

@@ -49,6 +49,7 @@ func TestAConfigurationIsRefusedByTheNameOfItsField(t *testing.T) {
 		{"Announce", func(cfg *Config) { cfg.Announce, cfg.Relays = n.cfg.Listen, peer }, nil},
 		{"PerIP", func(cfg *Config) { cfg.PerIP = -1 }, nil},
 		{"SnapshotPart", func(cfg *Config) { cfg.SnapshotPart = -1 }, nil},
+		{"AnswerMemory", func(cfg *Config) { cfg.AnswerMemory = -1 }, nil},
 		{"WatchMemory", func(cfg *Config) { cfg.WatchMemory = -1 }, nil},
 		{"Timeout", func(cfg *Config) { cfg.Timeout = -time.Second }, nil},
 		{"WatchSlow", func(cfg *Config) { cfg.WatchSlow = -1 }, nil},

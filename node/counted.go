@@ -69,7 +69,7 @@ func (c *rangeCounts) keep(revision int64, from, end []byte, count int64) {
 
 // counting is Range of several keys that only counts them, or has a limit in order of key: it does not count what was
 // counted before.
-func (v *View) counting(key, end []byte, r scope.Range) (res scope.RangeResult, err error) {
+func (v *View) counting(key, end []byte, r scope.Range, take func(bytes int) error) (res scope.RangeResult, err error) {
 	at := r.Revision
 	if at <= 0 {
 		at = v.Head().Revision
@@ -79,11 +79,11 @@ func (v *View) counting(key, end []byte, r scope.Range) (res scope.RangeResult, 
 	case err != nil:
 		return res, err
 	case !known:
-		res, err = v.Range(key, end, r)
+		res, err = v.PageTaking(key, end, r, 0, take)
 	case r.CountOnly:
 		res = scope.RangeResult{Count: count, Revision: v.Head().Revision}
 	default:
-		res, err = v.Page(key, end, r, math.MaxInt)
+		res, err = v.PageTaking(key, end, r, math.MaxInt, take)
 		res.Count = count
 	}
 	if err != nil {

@@ -28,6 +28,7 @@ type Counts struct {
 	Sent, Received map[string]Traffic // by kind of frame
 
 	Watches MemoryCounts // the memory that they hold
+	Answers MemoryCounts // to ranges
 
 	Events, Submits int // waiting for the machine now
 }
@@ -152,6 +153,7 @@ func (n *Replica) Counts() Counts {
 		Reads: m.reads.snapshot(), Unanswered: m.unanswered.Load(),
 		Sent: totals(&m.sent), Received: totals(&m.received),
 		Events: len(n.runner.events) + n.intake.Waiting(), Submits: len(n.runner.submits), Watches: n.of.WatchMemory(),
+		Answers: n.of.answers.Counts(),
 	}
 	c.GivingWay, c.GaveWay = n.of.sharing.Held()
 	for i := range c.Refused {

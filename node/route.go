@@ -334,7 +334,9 @@ func (n *Replica) stillOwns(key []byte, err error) error {
 func (n *Node) Look(ctx context.Context, t *scope.Txn, linearizable bool) (l referral.Looked, err error) {
 	err = n.withOwner(ctx, t.Ranges, func(at owner) error {
 		if at.remote != nil {
-			l, _, err = at.remote.look(ctx, t, linearizable, 0)
+			if l, _, err = at.remote.look(ctx, t, linearizable, 0); err == nil {
+				err = takenBy(answerIn(ctx), l.Responses)
+			}
 			return err
 		}
 		v, err := at.replica.Read(ctx, linearizable)
@@ -342,7 +344,9 @@ func (n *Node) Look(ctx context.Context, t *scope.Txn, linearizable bool) (l ref
 			return err
 		}
 		if err = v.owns(t.Ranges); err == nil {
-			l, err = v.Look(t)
+			if l, err = v.Look(t); err == nil {
+				err = takenBy(answerIn(ctx), l.Responses)
+			}
 		}
 		return errors.Join(err, v.Close())
 	})

@@ -53,14 +53,14 @@ func delegated(all []scope.Delegation, before int64) []scope.Delegation {
 // asked to close up to there. The head is that of the only scope; of several, it is that of the scope that is closed
 // up to the least revision, and names no scope: a watch from there on misses nothing.
 func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
-	return n.ranged(ctx, key, end, reading{Range: r, linearizable: linearizable})
+	return n.ranged(ctx, key, end, reading{Range: r, linearizable: linearizable, take: answerIn(ctx)})
 }
 
 // Page reads a part of what Range reads, in order of key and as of a revision. It ends after most bytes or at the
 // limit, and then sets More, even if nothing may follow. Scopes that are not held return all that they have. If sure
 // is set, it waits until all scopes are known up to the revision; otherwise each is read as far as it is known.
 func (n *Node) Page(ctx context.Context, key, end []byte, r scope.Range, most int, sure bool) (scope.RangeResult, error) {
-	res, _, err := n.ranged(ctx, key, end, reading{Range: r, most: most, known: !sure})
+	res, _, err := n.ranged(ctx, key, end, reading{Range: r, most: most, known: !sure, take: answerIn(ctx)})
 	return res, err
 }
 
@@ -68,8 +68,9 @@ func (n *Node) Page(ctx context.Context, key, end []byte, r scope.Range, most in
 type reading struct {
 	scope.Range
 	linearizable bool
-	most         int  // bytes of a Page; 0: no bound
-	known        bool // read no further than is known, whatever the revision
+	most         int                   // bytes of a Page; 0: no bound
+	known        bool                  // read no further than is known, whatever the revision
+	take         func(bytes int) error // counts what is read for an answer; nil: nothing does
 }
 
 func (n *Node) ranged(ctx context.Context, key, end []byte, r reading) (res scope.RangeResult, head scope.Head, err error) {
@@ -161,6 +162,9 @@ func (n *Node) rangePiece(ctx context.Context, p piece, r reading, views map[*Re
 		if errors.Is(err, scope.ErrElsewhere) { // it has delegated some of them
 			err = cmp.Or(p.remote.learn(ctx, referral.Between(p.Key, p.End)), err)
 		}
+		if err == nil {
+			err = r.taken(res.Kvs)
+		}
 		return res, head, err
 	}
 	v := views[p.replica]
@@ -191,7 +195,7 @@ func (n *Node) rangePiece(ctx context.Context, p piece, r reading, views map[*Re
 
 // Range reads the scope's own keys.
 func (n *Replica) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
-	return n.ranged(ctx, key, end, reading{Range: r, linearizable: linearizable})
+	return n.ranged(ctx, key, end, reading{Range: r, linearizable: linearizable, take: answerIn(ctx)})
 }
 
 func (n *Replica) ranged(ctx context.Context, key, end []byte, r reading) (res scope.RangeResult, head scope.Head, err error) {
@@ -208,9 +212,21 @@ func (n *Replica) ranged(ctx context.Context, key, end []byte, r reading) (res s
 // of reads from a view.
 func (r *reading) of(v *View, key, end []byte) (scope.RangeResult, error) {
 	if r.most == 0 && len(end) > 0 && (r.CountOnly || r.Sort == scope.ByKey && r.Heads()) {
-		return v.counting(key, end, r.Range)
+		return v.counting(key, end, r.Range, r.take)
 	}
-	return v.Page(key, end, r.Range, r.most)
+	return v.PageTaking(key, end, r.Range, r.most, r.take)
+}
+
+// taken counts pairs that were read at another node.
+func (r *reading) taken(kvs []scope.KeyValue) error {
+	if r.take == nil {
+		return nil
+	}
+	bytes := 0
+	for i := range kvs {
+		bytes += len(kvs[i].Key) + len(kvs[i].Value) + pairOver
+	}
+	return r.take(bytes)
 }
 
 // less subtracts what was read from what is left to read of a page. It reports whether nothing is left.

@@ -51,10 +51,10 @@ func newWatchBudget(limit int64, slow time.Duration) *WatchBudget {
 	}
 }
 
-// MemoryCounts is what a WatchBudget counted.
+// MemoryCounts is what a WatchBudget or an AnswerBudget counted.
 type MemoryCounts struct {
 	Limit, Used int64  // bytes, now
-	Waited      uint64 // loads that had to wait for room
+	Waited      uint64 // loads or reads that had to wait for room
 	Cut         uint64 // clients that took nothing while others waited, and were cut off
 }
 

@@ -28,13 +28,23 @@ func (s *State) Range(key, end []byte, r Range) (RangeResult, error) { return s.
 // Page is Range in order of key, but it ends, with More, where there is more after so many bytes of keys and values
 // or after its limit, and counts no further. It gives one pair at least. With 0 it is Range.
 func (s *State) Page(key, end []byte, r Range, most int) (RangeResult, error) {
+	return s.PageTaking(key, end, r, most, nil)
+}
+
+// PageTaking is Page, and calls take with the bytes of each pair before it reads the next one. An error of take ends
+// the read.
+func (s *State) PageTaking(key, end []byte, r Range, most int, take func(bytes int) error) (RangeResult, error) {
 	if err := s.head.readable(r.Revision); err != nil {
 		return RangeResult{}, err
 	}
 	if len(end) == 0 {
-		return s.one(key, r, s.head.Revision)
+		res, err := s.one(key, r, s.head.Revision)
+		if err == nil && take != nil && len(res.Kvs) > 0 {
+			err = take(len(res.Kvs[0].Key) + len(res.Kvs[0].Value))
+		}
+		return res, err
 	}
-	return s.pageOf(key, end, r, s.head.Revision, most)
+	return s.pageOf(key, end, r, s.head.Revision, most, take)
 }
 
 // one is Range of one key, which passes no older versions: there may be thousands.
@@ -294,10 +304,10 @@ func (s *State) RangeSize(key, end []byte, rev int64, most, visits int) (size, s
 
 // rangeOf is Range on a view whose newest revision is current.
 func (v *view) rangeOf(key, end []byte, r Range, current int64) (RangeResult, error) {
-	return v.pageOf(key, end, r, current, 0)
+	return v.pageOf(key, end, r, current, 0, nil)
 }
 
-func (v *view) pageOf(key, end []byte, r Range, current int64, most int) (RangeResult, error) {
+func (v *view) pageOf(key, end []byte, r Range, current int64, most int, take func(bytes int) error) (RangeResult, error) {
 	res := RangeResult{Revision: current}
 	rev := r.Revision
 	if rev <= 0 {
@@ -338,6 +348,9 @@ func (v *view) pageOf(key, end []byte, r Range, current int64, most int) (RangeR
 			size += len(kv.Value)
 		}
 		size += len(kv.Key)
+		if take != nil {
+			return take(len(kv.Key) + len(kv.Value))
+		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {

@@ -73,7 +73,7 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 		Trusted: trusted,
 		Name:    s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
-		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, WatchMemory: int64(s.WatchMemory) << 20, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
+		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, WatchMemory: int64(s.WatchMemory) << 20, AnswerMemory: int64(s.AnswerMemory) << 20, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
 		MakeAnchor: func() (votes.PrivateKey, error) { return dir.NewKey(dir.Anchor()) },
 	}, diskstore.Options{}); err != nil {
 		return nil, errors.Join(err, d.Close())

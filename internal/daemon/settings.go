@@ -79,6 +79,9 @@ func Check(s home.Settings) error {
 	if s.WatchMemory < 0 || s.WatchMemory > maxWatchMemory {
 		return fmt.Errorf("%w: watch-memory is %d; it is a number of MiB from 1 to %d, 0 for the default", ErrSettings, s.WatchMemory, maxWatchMemory)
 	}
+	if s.AnswerMemory < 0 || s.AnswerMemory > maxWatchMemory {
+		return fmt.Errorf("%w: answer-memory is %d; it is a number of MiB from 1 to %d, 0 for the default", ErrSettings, s.AnswerMemory, maxWatchMemory)
+	}
 	if err := checkAPI(s); err != nil {
 		return err
 	}
@@ -178,5 +181,5 @@ func checkListen(text string) error {
 	return nil
 }
 
-// maxWatchMemory bounds the setting, in MiB.
+// maxWatchMemory bounds the settings of memory, in MiB.
 const maxWatchMemory = 1 << 20

@@ -12,41 +12,42 @@ import (
 
 // Settings are the content of a node's configuration file.
 type Settings struct {
-	Name        string    // for people
-	Listen      []string  // multiaddrs
-	Announce    []string  // multiaddrs
-	Bootstrap   []string  // multiaddrs ending in /p2p/ and a peer ID
-	Relay       bool      // carry connections to nodes that cannot be dialled
-	Relays      []string  // multiaddrs of such relays, through which this node is reached
-	Follow      []string  // prefixes of the scopes to hold; ["none"]: none but its own; empty: all
-	Prune       bool      // drop blocks whose changes were compacted
-	Trusted     string    // a roster of the root scope that is known to be recent, EPOCH:HASH; empty: the genesis is enough
-	FirstCome   bool      // no scope gives way to others
-	PerIP       int       // connections that one IP address may hold; 0 is the default
-	WatchMemory int       // MiB that the watches of clients may hold; 0 is the default
-	API         string    // host:port; empty: the node's socket alone
-	APICert     string    // file of the certificate that the API shows at api-listen; empty: no TLS
-	APIKey      string    // file of its key
-	APICA       string    // file of the issuers of clients' certificates
-	APICRL      string    // file of revoked certificates of clients; empty: none
-	APIAdmins   []string  // common names of the certificates whose holders may use the anchor's key
-	OIDC        string    // file of the issuers of callers' tokens; empty: none
-	Insecure    bool      // the ports for clients may take clients without certificates
-	Etcd        string    // host:port for etcd's API; empty for none
-	EtcdURLs    []string  // at which clients of etcd reach it, for other nodes to tell
-	EtcdCert    string    // file of the certificate that etcd's API shows; empty: no TLS
-	EtcdKey     string    // file of its key
-	EtcdCA      string    // file of the issuers of clients' certificates; empty: clients need none
-	EtcdAuto    bool      // show a certificate that the node makes itself
-	EtcdCRL     string    // file of revoked certificates of clients; empty: none
-	EtcdMost    int       // bytes of a request of clients of etcd; 0 is the default
-	EtcdTells   string    // how often a watch that asked for it gets its progress, a duration; empty is the default
-	Compact     [2]string // mode and retention of compactions by themselves, as in etcd; empty: none
-	Metrics     string    // host:port for metrics and health alone; empty for none
-	AuditFile   string    // where requests are recorded; empty: nowhere
-	AuditLevels []string  // PREFIX=LEVEL: which requests for the keys below are
-	LogLevel    string    // debug, info, warn, error
-	LogFormat   string    // text, json
+	Name         string    // for people
+	Listen       []string  // multiaddrs
+	Announce     []string  // multiaddrs
+	Bootstrap    []string  // multiaddrs ending in /p2p/ and a peer ID
+	Relay        bool      // carry connections to nodes that cannot be dialled
+	Relays       []string  // multiaddrs of such relays, through which this node is reached
+	Follow       []string  // prefixes of the scopes to hold; ["none"]: none but its own; empty: all
+	Prune        bool      // drop blocks whose changes were compacted
+	Trusted      string    // a roster of the root scope that is known to be recent, EPOCH:HASH; empty: the genesis is enough
+	FirstCome    bool      // no scope gives way to others
+	PerIP        int       // connections that one IP address may hold; 0 is the default
+	WatchMemory  int       // MiB that the watches of clients may hold; 0 is the default
+	AnswerMemory int       // MiB that answers to ranges may hold; 0 is the default
+	API          string    // host:port; empty: the node's socket alone
+	APICert      string    // file of the certificate that the API shows at api-listen; empty: no TLS
+	APIKey       string    // file of its key
+	APICA        string    // file of the issuers of clients' certificates
+	APICRL       string    // file of revoked certificates of clients; empty: none
+	APIAdmins    []string  // common names of the certificates whose holders may use the anchor's key
+	OIDC         string    // file of the issuers of callers' tokens; empty: none
+	Insecure     bool      // the ports for clients may take clients without certificates
+	Etcd         string    // host:port for etcd's API; empty for none
+	EtcdURLs     []string  // at which clients of etcd reach it, for other nodes to tell
+	EtcdCert     string    // file of the certificate that etcd's API shows; empty: no TLS
+	EtcdKey      string    // file of its key
+	EtcdCA       string    // file of the issuers of clients' certificates; empty: clients need none
+	EtcdAuto     bool      // show a certificate that the node makes itself
+	EtcdCRL      string    // file of revoked certificates of clients; empty: none
+	EtcdMost     int       // bytes of a request of clients of etcd; 0 is the default
+	EtcdTells    string    // how often a watch that asked for it gets its progress, a duration; empty is the default
+	Compact      [2]string // mode and retention of compactions by themselves, as in etcd; empty: none
+	Metrics      string    // host:port for metrics and health alone; empty for none
+	AuditFile    string    // where requests are recorded; empty: nowhere
+	AuditLevels  []string  // PREFIX=LEVEL: which requests for the keys below are
+	LogLevel     string    // debug, info, warn, error
+	LogFormat    string    // text, json
 }
 
 // SaveSettings writes the configuration file, over one that is there.
@@ -114,6 +115,9 @@ func (s Settings) yaml() string {
 	if s.WatchMemory != 0 {
 		fmt.Fprintf(&b, "\n# MiB of changes that all watches of clients may hold together.\nwatch-memory: %d\n", s.WatchMemory)
 	}
+	if s.AnswerMemory != 0 {
+		fmt.Fprintf(&b, "\n# MiB that the answers to ranges may hold together while they are read and sent.\nanswer-memory: %d\n", s.AnswerMemory)
+	}
 	one("Where clients on other machines reach this node, host:port; on this one, it always listens at run/api.sock.", "api-listen", s.API)
 	one("Files (PEM) of the certificate and key that clients there are shown, and of the issuers of the certificates that they must show. Changes are noticed.", "api-cert", s.APICert)
 	one("", "api-key", s.APIKey)
@@ -149,7 +153,7 @@ func (s Settings) yaml() string {
 func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
-		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), Trusted: k.String("trusted"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"), WatchMemory: k.Int("watch-memory"),
+		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), Trusted: k.String("trusted"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"), WatchMemory: k.Int("watch-memory"), AnswerMemory: k.Int("answer-memory"),
 		API: k.String("api-listen"), Insecure: k.Bool("insecure"), Metrics: k.String("metrics-listen"),
 		APICert: k.String("api-cert"), APIKey: k.String("api-key"), APICA: k.String("api-client-ca"),
 		APICRL: k.String("api-client-crl"), APIAdmins: k.Strings("api-admins"), OIDC: k.String("oidc-issuers"),
