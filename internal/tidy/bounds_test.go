@@ -153,7 +153,8 @@ var boundsApart = reasons(map[string]string{
 	"of what nodes that hold no scope are told, and keep":             "node/referral.maxCached node/referral.maxCachedBytes node/referral.MaxBytes node/referral.MaxChanges node/referral.HedgeAfter node/referral.tries",
 	"a gap of milliseconds that every world has":                      "node/machine.announceGap node/machine.helpGap node/machine.blockGap node/machine.gatherMost node/machine.gatherFew node/machine.patience node/machine.retryIn node/machine.everyone node/machine.passOnAfter",
 	"it must exceed what the chain takes, whatever that is":           "node/machine.maxAttends node/machine.maxApplications",
-	"no bound": "node/machine.nonMembersShare node/machine.patientShare node/machine.patientOfOne node/referral.Farthest",
+	"no bound": "node/machine.nonMembersShare node/machine.patientShare node/machine.patientOfOne " +
+		"node/machine.ownShare node/machine.strangersShare node/machine.strangerOfOne node/machine.memberOfOne node/referral.Farthest",
 	"of what the edge tells its own clients again": "node/machine.tellFor node/machine.toldBytes",
 	"of what a list for a person says besides":     "scope.mostLives",
 })

@@ -23,14 +23,14 @@ func (n *network) strange(t *testing.T, k int) []byte {
 	return machine.Frame(machine.RawBundle(b.Raw()))
 }
 
-// TestFullPoolsDoNotStopProposals: non-members fill the pool of each anchor with
+// TestFullPoolsDoNotStopProposals: strangers fill the part of an author in the pool of each anchor with
 // bundles that no other has, and all get in all the same.
 func TestFullPoolsDoNotStopProposals(t *testing.T) {
-	const each = 20
+	const each, parts = 20, 4 // an anchor's node has one part of the pool
 	n := newNetwork(t, "full")
 	room := each * len(n.strange(t, 0))
 	for i := range n.machines {
-		m, err := machine.NewMachine(machine.MachineConfig{Network: n.shared, Key: &n.keys[i], Pool: room}, n.hosts[i].Mem)
+		m, err := machine.NewMachine(machine.MachineConfig{Network: n.shared, Key: &n.keys[i], Pool: parts * room}, n.hosts[i].Mem)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func TestPatientBundlesLeaveRoom(t *testing.T) {
 	if err := n.admit(n.waits(t, loneKey(t, 30), 1, size, month), ""); err != nil {
 		t.Errorf("a client of this node: %v", err)
 	}
-	if err := n.admit(n.waits(t, loneKey(t, 20), 99, size, time.Minute), "peer"); err != nil {
+	if err := n.admit(n.waits(t, loneKey(t, 31), 99, size, time.Minute), "peer"); err != nil {
 		t.Errorf("what waits for a minute: %v", err)
 	}
 

@@ -75,7 +75,7 @@ func (m *Machine) restorePool() error {
 			m.pool.kept = append(m.pool.kept, aweigh.Hash(k[len(all):]))
 			return true
 		}
-		if m.pool.add(b, "", false, true, 0) == nil {
+		if m.pool.add(b, "", false, false, true, 0) == nil {
 			m.pool.onDisk(m.pool.entries[b.ID()])
 		}
 		return true

@@ -30,6 +30,8 @@ type pool struct {
 	grants    map[aweigh.Hash]*grants
 	patient   map[aweigh.Hash]int // bytes of patient bundles, by the author that they act for
 
+	shares shares
+
 	patientAll   int // bytes of all patient bundles
 	applications int // bundles with applications to become an anchor
 }
@@ -38,6 +40,7 @@ type pooled struct {
 	bundle   *scope.CheckedBundle
 	from     Peer        // the peer that sent it first; "": submitted here
 	local    bool        // submitted here
+	stranger bool        // its author was no anchor when it came
 	scarce   bool        // came from a peer that is no anchor: other anchors may lack it
 	view     aweigh.View // view of the open proposal that holds it, 0 if there is none
 	gone     bool
@@ -58,7 +61,7 @@ func newPool(limit int) pool { return pool{limit: limit} }
 // add takes a bundle, or returns ErrBusy if there is no room. A bundle that is there already stays. There is always
 // room for a bundle that a proposal waits for: otherwise an attacker could fill the pools of all anchors with
 // different bundles, and no proposal could be assembled.
-func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now aweigh.Instant) error {
+func (p *pool) add(b *scope.CheckedBundle, from Peer, stranger, scarce, wanted bool, now aweigh.Instant) error {
 	local := from == ""
 	if e := p.entries[b.ID()]; e != nil {
 		if local {
@@ -70,9 +73,10 @@ func (p *pool) add(b *scope.CheckedBundle, from Peer, scarce, wanted bool, now a
 		return ErrBusy
 	}
 	e := &pooled{
-		bundle: b, from: from, local: local, scarce: scarce, came: now, since: now, patience: patientAuthor(b), grants: grantsOf(b),
+		bundle: b, from: from, local: local, stranger: stranger, scarce: scarce, came: now, since: now, patience: patientAuthor(b), grants: grantsOf(b),
 	}
 	p.countPatient(e, +1)
+	p.shares.count(e, +1)
 	p.countGrants(e, +1)
 	if p.entries == nil {
 		p.entries = make(map[aweigh.Hash]*pooled)
@@ -93,6 +97,7 @@ func (p *pool) adopt(e *pooled) {
 	if e.local {
 		return
 	}
+	p.shares.count(e, -1)
 	e.from, e.local, e.scarce = "", true, false
 	p.own++
 	if e.view == 0 {
@@ -128,6 +133,7 @@ func (p *pool) remove(e *pooled) {
 		}
 	}
 	delete(p.entries, e.bundle.ID())
+	p.shares.count(e, -1)
 	p.bytes -= len(e.bundle.Raw())
 	p.mutations -= len(e.bundle.Mutations())
 	if e.local {

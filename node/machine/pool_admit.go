@@ -48,12 +48,15 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	if err := m.patientRoom(b, from); err != nil && !wanted {
 		return err
 	}
+	if err := m.shareRoom(b, from); err != nil && !wanted {
+		return err
+	}
 	applies := m.chain.terms.Applies(b)
 	if applies && m.pool.applications >= maxApplications && !wanted {
 		return ErrBusy
 	}
 	scarce := from != "" && m.anchors[from] == (aweigh.AnchorID{})
-	if err := m.pool.add(b, from, scarce, wanted, m.now); err != nil {
+	if err := m.pool.add(b, from, !m.isAnchorNode(b.Mutations()[0].Principal()), scarce, wanted, m.now); err != nil {
 		return err
 	}
 	e := m.pool.entries[b.ID()]

@@ -48,7 +48,7 @@ func TestRevokedGrantsDoNotWait(t *testing.T) {
 		t.Fatalf("a bundle without the record of its grant: %v, %d bytes wait", err, n.pool.bytes)
 	}
 	for _, b := range []*scope.CheckedBundle{never, long, held, kept} { // as they came while there was a record
-		if err := n.pool.add(b, "", false, false, n.now); err != nil {
+		if err := n.pool.add(b, "", false, false, false, n.now); err != nil {
 			t.Fatal(err)
 		}
 		n.pool.expect(b)
