@@ -46,7 +46,7 @@ func (n *Replica) lease(ctx context.Context, r scope.LeaseRequest, once Once) (m
 	if err := r.Check(); err != nil {
 		return machine.Receipt{}, err
 	}
-	return n.proposeAt(ctx, scope.Lease, canon.Encode(r), once, r.Kind == scope.LeaseRevoke)
+	return n.proposeAt(ctx, scope.Lease, canon.Encode(r), once, r.Kind == scope.LeaseRevoke, false)
 }
 
 // KeepAlive makes leases, at most scope.MaxKeepAlives, last for their whole TTL from now on. It returns the TTL of each

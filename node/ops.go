@@ -64,7 +64,7 @@ const defaultValidity = time.Minute
 
 // Txn proposes a transaction in this node's name and waits until it is final.
 func (n *Replica) Txn(ctx context.Context, t scope.Txn, once Once) (machine.Receipt, error) {
-	return n.proposeAt(ctx, scope.Write, canon.Encode(t), once, n.costs.NeedsPrice(n.epochs.epoch(), &t))
+	return n.proposeAt(ctx, scope.Write, canon.Encode(t), once, n.costs.NeedsPrice(n.epochs.epoch(), &t), t.OfKeys())
 }
 
 // Compact proposes to drop the content of revisions below the given one.
@@ -113,11 +113,11 @@ func (n *Replica) mutation(class scope.Class, content []byte, once Once) scope.M
 }
 
 func (n *Replica) propose(ctx context.Context, class scope.Class, content []byte, once Once) (machine.Receipt, error) {
-	return n.proposeAt(ctx, class, content, once, class == scope.Act || class == scope.Name)
+	return n.proposeAt(ctx, class, content, once, class == scope.Act || class == scope.Name, false)
 }
 
-// proposeAt is propose, but a dear mutation is priced first.
-func (n *Replica) proposeAt(ctx context.Context, class scope.Class, content []byte, once Once, dear bool) (r machine.Receipt, err error) {
+// proposeAt is propose, but a dear mutation is priced first, beside those of ranges if it is a transaction of keys.
+func (n *Replica) proposeAt(ctx context.Context, class scope.Class, content []byte, once Once, dear, keys bool) (r machine.Receipt, err error) {
 	once = n.filled(once)
 	m := n.mutation(class, content, once)
 	ctx, cancel := n.deadline(ctx)
@@ -135,12 +135,12 @@ func (n *Replica) proposeAt(ctx context.Context, class scope.Class, content []by
 		}
 	}
 	if dear {
-		if reserve, err = n.price(ctx, m, noReserve); err != nil {
+		if reserve, err = n.price(ctx, m, noReserve, keys); err != nil {
 			return machine.Receipt{}, err
 		}
 	}
 	for tried := false; ; tried = true {
-		if err := n.costs.WaitPriced(ctx, reserve, n.prefix); err != nil {
+		if err := n.costs.WaitPriced(ctx, reserve, keys, n.prefix); err != nil {
 			return machine.Receipt{}, err
 		}
 		s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: tried || once.Patient, done: make(chan machine.Reply, 1)}
@@ -148,7 +148,7 @@ func (n *Replica) proposeAt(ctx context.Context, class scope.Class, content []by
 			break
 		}
 		n.costs.Underestimated()
-		if reserve, err = n.price(ctx, m, reserve); err != nil {
+		if reserve, err = n.price(ctx, m, reserve, keys); err != nil {
 			if !once.drawn { // what was signed for an earlier request may still be ordered until its time is over
 				err = n.undecided(err, scope.ID(m.Encode()), m.ValidUntil)
 			}

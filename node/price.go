@@ -18,12 +18,14 @@ const noReserve = -1
 // price returns the reserve of a mutation, in units of cost: its cost on the state that this node has, plus an
 // allowance for concurrent writes. If a bundle with the reserve last was executed and needed more, the new reserve is
 // larger than last, as a bundle that stays the same is not executed again. The error is scope.ErrTooMuch if no block
-// may cost that much; the look that found it out is charged to all clients that ask for a price afterwards.
-func (n *Replica) price(ctx context.Context, m scope.Mutation, last int64) (int64, error) {
-	if err := n.costs.Begin(ctx, n.prefix); err != nil {
+// may cost that much; the look that found it out is charged to all clients that ask for a price afterwards. keys says
+// that the mutation is a transaction of keys alone.
+func (n *Replica) price(ctx context.Context, m scope.Mutation, last int64, keys bool) (int64, error) {
+	end, err := n.costs.Begin(ctx, keys, n.prefix)
+	if err != nil {
 		return 0, err
 	}
-	defer n.costs.End()
+	defer end()
 	v, err := n.views.open()
 	if err != nil {
 		return 0, err
@@ -33,7 +35,7 @@ func (n *Replica) price(ctx context.Context, m scope.Mutation, last int64) (int6
 		err = scope.ErrTooMuch
 	}
 	if errors.Is(err, scope.ErrTooMuch) {
-		n.costs.Lost(units)
+		n.costs.Lost(units, keys)
 	}
 	if err := errors.Join(err, n.views.release(v)); err != nil {
 		return 0, err

@@ -41,10 +41,10 @@ func TestDearBundlesHoldNoAnchorUp(t *testing.T) {
 	}
 
 	m := n.root.mutation(scope.Write, canon.Encode(putTxn("/cheap", "v")), n.root.filled(Once{}))
-	if units, err := n.root.price(t.Context(), m, noReserve); units != 0 || err != nil {
+	if units, err := n.root.price(t.Context(), m, noReserve, true); units != 0 || err != nil {
 		t.Errorf("a put reserves %d, %v", units, err)
 	}
-	if units, err := n.root.price(t.Context(), m, 0); units == 0 || err != nil { // the same bundle would not be executed
+	if units, err := n.root.price(t.Context(), m, 0, true); units == 0 || err != nil { // the same bundle would not be executed
 		t.Errorf("a put that exceeded its form reserves %d, %v", units, err)
 	}
 
@@ -101,7 +101,7 @@ func TestPricesInVainArePaid(t *testing.T) {
 		t.Fatalf("at first: %v", err)
 	}
 	begin := time.Now()
-	n.root.costs.Lost(1 << 20) // all that may be lost at once: what is lost from here on must be waited for
+	n.root.costs.Lost(1<<20, false) // all that may be lost at once: what is lost from here on must be waited for
 	if err := one(dear); !errors.Is(err, scope.ErrTooMuch) {
 		t.Fatalf("what no block may cost: %v", err)
 	}
@@ -113,7 +113,7 @@ func TestPricesInVainArePaid(t *testing.T) {
 	}
 	begin = time.Now()
 	for range 2 { // what is left at once, and a second's
-		n.root.costs.Lost(1 << 20)
+		n.root.costs.Lost(1<<20, false)
 	}
 	if err := one(putTxn("/plain", "v")); err != nil {
 		t.Errorf("a plain write: %v", err)

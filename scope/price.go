@@ -2,6 +2,7 @@ package scope
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 )
@@ -56,11 +57,28 @@ func (s *State) trial(now aweigh.Instant, reserve int64) (*execution, error) {
 // state holds, apart from values of many KiB that a compare, a deletion or a read of one
 // key meets, and from aliases: then it need not be priced before it is tried.
 func (e *Epoch) Plain(t *Txn) bool {
-	return !e.rules.Has(writeVerb) && len(e.Policy.Approvals) == 0 && t.ofKeys()
+	return !e.rules.Has(writeVerb) && t.OfKeys() && !e.Policy.asksOf(t)
 }
 
-// ofKeys reports whether no operation and no compare is about a range of keys.
-func (t *Txn) ofKeys() bool {
+// asksOf reports whether an operation of a transaction is about a key that an approval covers, whatever it does there:
+// the motion that it opens costs more than its form allows.
+func (p *Policy) asksOf(t *Txn) bool {
+	for _, branch := range [][]Op{t.Success, t.Failure} {
+		for i := range branch {
+			op := &branch[i]
+			if op.Txn != nil && p.asksOf(op.Txn) {
+				return true
+			}
+			if slices.ContainsFunc(p.Approvals, func(a Approval) bool { return a.ofKeys() && meets(op, a.Prefix) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// OfKeys reports whether no operation and no compare is about a range of keys.
+func (t *Txn) OfKeys() bool {
 	for i := range t.Compare {
 		if len(t.Compare[i].End) > 0 {
 			return false
@@ -68,7 +86,7 @@ func (t *Txn) ofKeys() bool {
 	}
 	for _, branch := range [][]Op{t.Success, t.Failure} {
 		for i := range branch {
-			if op := &branch[i]; len(op.End) > 0 || op.Txn != nil && !op.Txn.ofKeys() {
+			if op := &branch[i]; len(op.End) > 0 || op.Txn != nil && !op.Txn.OfKeys() {
 				return false
 			}
 		}
