@@ -80,12 +80,12 @@ func seesDelete(request any) (bool, []requestlog.Keys) {
 // seesTxn is for transactions.
 func seesTxn(request any) (bool, []requestlog.Keys) {
 	r, ok := request.(*etcdpb.TxnRequest)
-	return !ok || reads(r), nil
+	return !ok || txnReads(r), nil
 }
 
-// reads reports whether the answer to a transaction shows content of keys, or whether something holds of it: that of a
+// txnReads reports whether the answer to a transaction shows content of keys, or whether something holds of it: that of a
 // compare shows that too.
-func reads(t *etcdpb.TxnRequest) bool {
+func txnReads(t *etcdpb.TxnRequest) bool {
 	if len(t.Compare) > 0 {
 		return true
 	}
@@ -93,7 +93,7 @@ func reads(t *etcdpb.TxnRequest) bool {
 		for _, op := range branch {
 			nested := op.GetRequestTxn()
 			if op.GetRequestRange() != nil || op.GetRequestPut().GetPrevKv() || op.GetRequestDeleteRange().GetPrevKv() ||
-				nested != nil && reads(nested) {
+				nested != nil && txnReads(nested) {
 				return true
 			}
 		}
