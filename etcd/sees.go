@@ -83,8 +83,8 @@ func seesTxn(request any) (bool, []requestlog.Keys) {
 	return !ok || txnReads(r), nil
 }
 
-// txnReads reports whether the answer to a transaction shows content of keys, or whether something holds of it: that of a
-// compare shows that too.
+// txnReads reports whether the answer to a transaction shows content of keys, or whether something holds of it: that
+// of a compare shows that too.
 func txnReads(t *etcdpb.TxnRequest) bool {
 	if len(t.Compare) > 0 {
 		return true

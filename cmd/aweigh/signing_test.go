@@ -91,7 +91,8 @@ func TestWhatIsSignedIsShownInEachFormat(t *testing.T) {
 			}, last},
 			"a vote": {func(s *session) error {
 				id := put.ID()
-				return s.mayVote(t.Context(), &aweighv1.Motion{Id: id[:], Mutation: put.Mutation, Opening: canon.Encode(put)}, "approve", &vouched{own: true})
+				v := &aweighv1.Motion{Id: id[:], Mutation: put.Mutation, Opening: canon.Encode(put), Principal: m.Granted()}
+				return s.mayVote(t.Context(), v, "approve", &vouched{own: true})
 			}, last},
 			"an application": {func(s *session) error {
 				return s.mayApply(&aweighv1.GovernResponse{Proposal: &aweighv1.Proposal{Decision: canon.Encode(applied)}}, applied.Sponsor[:], "vaasa")
