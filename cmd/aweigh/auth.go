@@ -146,18 +146,7 @@ func (a *app) changeAuthors(ctx context.Context, s *session, once func() (*aweig
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("%w: %w", policytext.ErrSyntax, err)
 	}
-	if nodesWrite(old.Authors) && !nodesWrite(p.Authors) {
-		fmt.Fprintln(a.err, "warning: no entry lets the anchors' nodes put keys any more, so their clients cannot write;\n"+
-			"this brings it back: aweigh auth grant anchors --anchors --here")
-	}
 	return a.setPolicy(ctx, s, r, old, p, once, here)
-}
-
-// nodesWrite reports whether some entry lets the anchors' nodes put keys.
-func nodesWrite(all []scope.Author) bool {
-	return slices.ContainsFunc(all, func(x scope.Author) bool {
-		return x.Who != scope.OneKey && (len(x.Verbs) == 0 || slices.Contains(x.Verbs, scope.VerbPut))
-	})
 }
 
 func (a *app) authCanI() *cobra.Command {

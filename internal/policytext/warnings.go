@@ -2,6 +2,7 @@ package policytext
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -10,7 +11,11 @@ import (
 // Warnings report what is odd about the approvals and authors that a policy has and another
 // has not: they are valid, but may not have the intended effect.
 func Warnings(from, to scope.Policy) (all []string) {
-	all = oddAuthors(from, to)
+	if nodesWrite(from.Authors) && !nodesWrite(to.Authors) {
+		all = append(all, "no entry lets the anchors' nodes put keys any more, so their clients cannot write; "+
+			"this brings it back: aweigh auth grant anchors --anchors --here")
+	}
+	all = append(all, oddAuthors(from, to)...)
 	known := make(map[string]bool)
 	for _, a := range from.Approvals {
 		known[writeApproval(a)] = true
@@ -31,6 +36,13 @@ func Warnings(from, to scope.Policy) (all []string) {
 		}
 	}
 	return all
+}
+
+// nodesWrite reports whether some entry lets the anchors' nodes put keys.
+func nodesWrite(all []scope.Author) bool {
+	return slices.ContainsFunc(all, func(x scope.Author) bool {
+		return (x.Who == scope.Anchors || x.Who == scope.Anyone) && (len(x.Verbs) == 0 || slices.Contains(x.Verbs, scope.VerbPut))
+	})
 }
 
 // alone names the approvers whose single ballot carries a motion under an approval.

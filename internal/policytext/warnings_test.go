@@ -37,6 +37,28 @@ func TestOddVerbsOfAuthorsAreWarnedOf(t *testing.T) {
 	}
 }
 
+// TestNodesThatWriteNoMoreAreWarnedOf: a policy after which the clients of nodes cannot write is odd, however it comes.
+func TestNodesThatWriteNoMoreAreWarnedOf(t *testing.T) {
+	from := scope.DefaultPolicy(quorum.BFT)
+	for text, want := range map[string]bool{
+		"anchors who=anchors":                    false,
+		"anchors who=anchors verbs=delete,lease": true,
+		"anchors who=anchors verbs=put":          false,
+		"anchors who=any prefix=/apps/":          false,
+		"anchors who=listed list=/o/ verbs=read": true,
+	} {
+		a, err := policytext.ParseAuthor(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := from
+		to.Authors = policytext.SetAuthor(from.Authors, a)
+		if got := strings.Contains(strings.Join(policytext.Warnings(from, to), "; "), "no entry lets the anchors' nodes put keys"); got != want {
+			t.Errorf("%s: warned %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestOddApprovalsAreWarnedOf(t *testing.T) {
 	for text, want := range map[string]string{
 		"of=policies threshold=1/10 window=1h":                 "what finalizes (> 2/3)",
