@@ -223,6 +223,11 @@ func (n *Node) askStates(ctx context.Context, older time.Duration) {
 			}
 			if s.end(id, scopes, all, time.Now()) {
 				n.root.wakeWatcher()
+				for _, in := range scopes {
+					if p := n.replica(in); p != nil {
+						p.noteRefusals()
+					}
+				}
 			}
 		})
 	}

@@ -86,6 +86,23 @@ func (n *Replica) member(p machine.Peer) bool {
 // within reports whether the network lets a peer in at all.
 func (n *Replica) within(p machine.Peer) bool { return n == n.of.root || n.of.root.mayRead(p) }
 
+// noteRefusals notes whether so many anchors do not let this node read the scope that the others cannot bring anything
+// new. Then watches of the scope end with that reason.
+func (n *Replica) noteRefusals() {
+	s := n.runner.stand.Load().Status()
+	var refusing uint64
+	for id, says := range n.anchorStates(s) { // order-free: a sum
+		if says.State == AnchorRefuses {
+			refusing += s.Roster.Weights.Of(id)
+		}
+	}
+	total := s.Roster.Weights.Total()
+	refused := total > 0 && refusing >= total-s.Rules.Mode.FaultBudget(total)
+	if !n.refused.Swap(refused) && refused {
+		n.hasChanged()
+	}
+}
+
 // mayRead reports whether a peer may read all of the scope, as far as this node remembers. A peer that was not looked
 // up yet may not, and is looked up.
 func (n *Replica) mayRead(p machine.Peer) bool {

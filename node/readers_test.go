@@ -480,6 +480,20 @@ func TestObserversFollowByInvite(t *testing.T) {
 	if _, err := n.root.serveForeign(ctx, c.nodes[0].Peer(), ask); !errors.Is(err, ErrNoAnchor) {
 		t.Errorf("an observer tells a reader %v", err)
 	}
+	// Once it is listed no more, its watches end.
+	_, ended, stop := watched(t, n, "/k", "/l", 0)
+	defer stop()
+	if r, err := c.nodes[0].Txn(ctx, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte("/observers/"), End: []byte("/observers0")}}}, Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, scope.ErrNoReader) {
+			t.Errorf("a watch of an observer that is listed no more: %v", err)
+		}
+	case <-ctx.Done():
+		t.Error("a watch of an observer that is listed no more goes on")
+	}
 }
 
 // TestClosedScopesTellTheirReadersAlone: the nodes of a network learn nothing of a scope below that does not list them,

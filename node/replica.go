@@ -38,6 +38,7 @@ type Replica struct {
 	costs           admission.Costs
 	host            Transport // of the node
 	given           atomic.Pointer[[]scope.Delegation]
+	refused         atomic.Bool // anchors do not let this node read the scope: see noteRefusals
 	vacant          atomic.Bool // there is no state of the scope yet
 	begun, catching atomic.Bool // a snapshot fetch may have begun; it is under way
 	closing         closing
@@ -304,6 +305,15 @@ func (n *Replica) peer(id peer.ID, up bool) {
 	n.wakeWatcher()
 }
 
+// hasChanged wakes what waits for a change of the state.
+func (n *Replica) hasChanged() {
+	n.mu.Lock()
+	close(n.changed)
+	n.changed = make(chan struct{})
+	n.mu.Unlock()
+	n.of.hasChanged()
+}
+
 // note turns notes of the machine into logs, and wakes what waits for them.
 func (n *Replica) note(note machine.Note) {
 	switch note := note.(type) {
@@ -315,19 +325,11 @@ func (n *Replica) note(note machine.Note) {
 		n.relist(false)
 		n.storeSnapshot(note.Height)
 		n.views.expire()
-		n.mu.Lock()
-		close(n.changed)
-		n.changed = make(chan struct{})
-		n.mu.Unlock()
-		n.of.hasChanged()
+		n.hasChanged()
 		n.log.Debug("final", "height", note.Height, "view", note.View, "block", note.Block.Short(),
 			"mutations", note.Mutations, "revision", note.Revision)
 	case machine.Installed:
-		n.mu.Lock()
-		close(n.changed)
-		n.changed = make(chan struct{})
-		n.mu.Unlock()
-		n.of.hasChanged()
+		n.hasChanged()
 		n.snapshots.clear() // of the state that was replaced
 		n.views.expire()
 		n.relist(true)

@@ -72,8 +72,12 @@ func (l *WatchSegment) Take(changes ...Change) {
 }
 
 // Find reads what is next for a segment of a scope that this node holds, without content. It examines about most
-// changes. more reports whether there are more.
+// changes. more reports whether there are more. The error wraps scope.ErrNoReader once the scope lets this node read no
+// more: then nothing new comes.
 func (l *WatchSegment) Find(v *View, most int) (more bool, err error) {
+	if l.Part.refused.Load() {
+		return false, fmt.Errorf("scope %q: %w", l.Part.prefix, scope.ErrNoReader)
+	}
 	h := v.Head()
 	if l.Next <= h.Revision {
 		var places []scope.Place
