@@ -48,6 +48,7 @@ func (s *kvServer) RangeStream(r *etcdpb.RangeRequest, stream grpc.ServerStreami
 		if err := s.stillKnows(known); err != nil {
 			return err
 		}
+		a.Moved() // a client that takes nothing is cut off while others wait
 		if err := stream.Send(&etcdpb.RangeStreamResponse{RangeResponse: out}); err != nil || last {
 			return err
 		}

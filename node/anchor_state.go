@@ -23,7 +23,7 @@ const (
 	AnchorMute     AnchorState = 8  // it is connected, and does not answer
 	AnchorAway     AnchorState = 9  // it is not connected
 	AnchorRefuses  AnchorState = 10 // it does not let this node read the scope
-	AnchorClock    AnchorState = 11 // its node found its clock off: it does not vote for the blocks of others
+	AnchorClock    AnchorState = 11 // its node found its clock off, so that it cannot take part, or soon not
 )
 
 // anchorStateNames holds the states in words, for programs.
@@ -85,7 +85,7 @@ func (s AnchorReport) Words() string {
 	case AnchorRefuses:
 		return "does not let this node read: it needs an invite (aweigh join FILE)"
 	case AnchorClock:
-		return "has a wrong clock, and does not vote for the blocks of others: synchronize it (NTP) and restart it"
+		return "has a wrong clock, so it takes no part or refuses what clients submit: synchronize it (NTP) and restart it"
 	case AnchorMute:
 		return "is connected, and does not answer"
 	case AnchorAway:

@@ -22,7 +22,7 @@ type AnswerBudget struct {
 	slow  time.Duration // after which a client that takes nothing is cut off, if reads wait
 
 	mu       sync.Mutex
-	used     int64
+	used     int64   // by all but large
 	large    *Answer // that may exceed the budget, nil: none does
 	out      map[*Answer]struct{}
 	returned chan struct{}
@@ -52,7 +52,11 @@ func (n *Node) Answers() *AnswerBudget { return n.answers }
 func (b *AnswerBudget) Counts() MemoryCounts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return MemoryCounts{Limit: b.limit, Used: b.used, Waited: b.waited, Cut: b.cut}
+	c := MemoryCounts{Limit: b.limit, Used: b.used, Waited: b.waited, Cut: b.cut}
+	if b.large != nil {
+		c.Used += b.large.held
+	}
+	return c
 }
 
 // Answer is one answer. The functions of a node that read ranges count what they read for the answer in their context.
@@ -151,7 +155,7 @@ func (a *Answer) Again() {
 	defer a.of.mu.Unlock()
 	if !a.over {
 		a.of.free(a)
-		a.read, a.counted = 0, 0
+		a.read, a.counted, a.sending = 0, 0, false
 	}
 }
 
@@ -170,11 +174,12 @@ func (b *AnswerBudget) free(a *Answer) {
 	if a.held == 0 && b.large != a {
 		return
 	}
-	b.used -= a.held
-	a.held = 0
 	if b.large == a {
 		b.large = nil
+	} else {
+		b.used -= a.held
 	}
+	a.held = 0
 	delete(b.out, a)
 	close(b.returned)
 	b.returned = make(chan struct{})
@@ -182,13 +187,16 @@ func (b *AnswerBudget) free(a *Answer) {
 
 // room gives bytes to an answer if there is room. The caller holds mu.
 func (b *AnswerBudget) room(a *Answer, bytes int64) bool {
-	if b.used+bytes > b.limit {
-		if b.large != nil && b.large != a {
-			return false
-		}
+	switch {
+	case b.large == a:
+	case b.used+bytes <= b.limit:
+		b.used += bytes
+	case b.large != nil:
+		return false
+	default:
 		b.large = a
+		b.used -= a.held
 	}
-	b.used += bytes
 	a.held += bytes
 	b.out[a] = struct{}{}
 	return true

@@ -18,7 +18,7 @@ func TestAnswersShareABudget(t *testing.T) {
 	ctx := t.Context()
 	read := func(a *Answer, bytes int) error { return answerIn(a.In(ctx))(bytes) }
 	first, large, third, small := b.New(1, 0, nil, nil), b.New(1, 0, nil, nil), b.New(1, 0, nil, nil), b.New(1, 0, nil, nil)
-	if err := errors.Join(read(first, 3<<20), read(large, 2*limit), read(large, 2*limit), read(small, answerFree/2)); err != nil {
+	if err := errors.Join(read(first, 4<<20), read(large, 2*limit), read(large, 2*limit), read(small, answerFree/2)); err != nil {
 		t.Fatal(err)
 	}
 	if small.Large() || !large.Large() {
@@ -36,7 +36,7 @@ func TestAnswersShareABudget(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- read(third, 1<<20) }()
 	testwait.Until(t, "it waits", func() bool { return b.Counts().Waited == 3 })
-	large.Return()
+	first.Return()
 	if err := <-done; err != nil {
 		t.Errorf("with room: %v", err)
 	}
@@ -61,7 +61,10 @@ func TestAnswersOfSlowClientsAreCut(t *testing.T) {
 	b := NewAnswerBudget(1<<20, time.Minute, 10*time.Millisecond)
 	cut := make(chan struct{})
 	slow := b.New(1, 0, nil, func() { close(cut) })
-	if err := answerIn(slow.In(t.Context()))(2 << 20); err != nil {
+	if err := answerIn(slow.In(t.Context()))(1 << 20); err != nil {
+		t.Fatal(err)
+	}
+	if err := answerIn(b.New(1, 0, nil, nil).In(t.Context()))(2 << 20); err != nil { // the one that may exceed the budget
 		t.Fatal(err)
 	}
 	slow.Moved() // it is complete, and its client takes no more

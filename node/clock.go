@@ -107,29 +107,32 @@ func (n *Replica) clock(from machine.Peer, h scope.Header) {
 	}
 }
 
-// alone reports whether more than half of the other anchors, and at least two, are off on one side: then the clock of
-// this node is wrong.
+// alone reports whether most other anchors are off on one side, in the sense of most: then the clock of this node is
+// wrong.
 func (m *anchorMeasures) alone(side int) bool {
 	_, off := m.most(side)
 	return off
 }
 
-// most returns by how much the clocks of more than half of the other anchors, and at least two, are off on one side:
-// that of the one among them that is off least. It returns false if there are fewer.
+// most returns by how much the clocks of most other anchors are off on one side: that of the one among them that is
+// off least. These are two at least, and have more than half of the weight of all anchors, heard or not: few that lie,
+// those without weight, and few that were heard so far show nothing of this clock. It returns false if there are
+// fewer.
 func (m *anchorMeasures) most(side int) (by time.Duration, off bool) {
-	same, others := 0, 0
-	for _, x := range m.all {
-		sign, far, heard := x.clock.wrong()
-		if !heard {
-			continue
-		}
-		if others++; sign == side {
+	if m == nil {
+		return 0, false
+	}
+	same, weight := 0, uint64(0)
+	for i, x := range m.all {
+		w := m.of.Weights.Of(m.of.Anchors[i].Key.ID())
+		if sign, far, heard := x.clock.wrong(); heard && sign == side && w > 0 {
+			weight += w
 			if same++; same == 1 || far < by {
 				by = far
 			}
 		}
 	}
-	return by, same >= 2 && 2*same > others
+	return by, same >= 2 && 2*weight > m.of.Weights.Total()
 }
 
 // ClockBehind returns by how much this node's clock is behind those of most other anchors of the scope or of the root

@@ -81,6 +81,11 @@ func TestWrongClocksAreNamed(t *testing.T) {
 		t.Errorf("one other clock differs, and this anchor reports %v", says)
 	}
 	arrives("n2", "n2", 5, time.Hour)
+	said("level=WARN", "an anchor's clock differs", "anchor=n2")
+	if says := n.root.report(&s); says.State == AnchorClock {
+		t.Errorf("the clocks of half of the weight differ, and this anchor reports %v", says)
+	}
+	arrives("n1", "n1", 5, time.Hour)
 	said("level=ERROR", "this node's clock differs")
 	if says, by := n.root.report(&s), n.root.ClockBehind(); says.State != AnchorClock || by.Round(time.Minute) != time.Hour || n.root.clockErr() == nil {
 		t.Errorf("this clock is behind by %v, and this anchor reports %v", by, says)
@@ -94,8 +99,8 @@ func TestWrongClocksAreNamed(t *testing.T) {
 		ahead time.Duration
 		off   bool
 	}{{2 * time.Second, false}, {time.Hour, true}} { // one that is ahead by less votes for the blocks of others
-		for view := range aweigh.View(2 * lateInARow) {
-			by := []string{"n2", "n3"}[view%2]
+		for view := range aweigh.View(3 * lateInARow) {
+			by := []string{"n1", "n2", "n3"}[view%3]
 			arrives(by, by, 10+view+aweigh.View(c.ahead.Seconds()), -c.ahead)
 		}
 		if says := n.root.report(&s); (says.State == AnchorClock) != c.off || (n.root.ClockBehind() < 0) != c.off {

@@ -114,11 +114,11 @@ func (n *Replica) quorumErr(r Reach) error {
 }
 
 func (n *Replica) readsErr(r Reach) error {
-	if r.Weight >= r.Reads {
+	if r.Answers >= r.Reads {
 		return nil
 	}
-	return fmt.Errorf("anchors of weight %d of %d sign, answers of %d are needed for a linearizable read; missing: %s",
-		r.Weight, r.Total, r.Reads, n.absent(r))
+	return fmt.Errorf("anchors of weight %d of %d answer, answers of %d are needed for a linearizable read; missing: %s",
+		r.Answers, r.Total, r.Reads, n.absent(r))
 }
 
 // quorumNote says how many more anchors may fail, and names those that do not sign.

@@ -396,14 +396,14 @@ func (n *Replica) unread(cause error) error {
 		}
 	}
 	switch {
-	case r.Weight < r.Reads && refusing > 0:
+	case r.Answers < r.Reads && refusing > 0:
 		who := "1 anchor does"
 		if refusing > 1 {
 			who = fmt.Sprintf("%d anchors do", refusing)
 		}
 		why = fmt.Sprintf("%s not let this node read: it needs an invite (\"aweigh invite\" at a node that may read, and \"aweigh join FILE --data-dir DIR\" here)", who)
-	case r.Weight < r.Reads:
-		why = fmt.Sprintf("no quorum: anchors of weight %d are reachable, answers of %d are needed", r.Weight, r.Reads)
+	case r.Answers < r.Reads:
+		why = fmt.Sprintf("no quorum: anchors of weight %d are reachable, answers of %d are needed", r.Answers, r.Reads)
 	}
 	return &unreadError{why, cause}
 }

@@ -43,6 +43,7 @@ type Reach struct {
 	Missing []aweigh.AnchorID                // the others
 	Says    map[aweigh.AnchorID]AnchorReport // of all
 	Weight  uint64                           // of those that sign
+	Answers uint64                           // weight of those that answer reads: those that sign, or whose clock is off
 	Needed  uint64                           // the largest threshold that a decision has to meet
 	Reads   uint64                           // weight of the answers that a linearizable read needs
 	Total   uint64
@@ -95,6 +96,9 @@ func reachOf(s *machine.Status, says map[aweigh.AnchorID]AnchorReport, listeners
 	r := Reach{Total: s.Roster.Weights.Total(), Says: says}
 	for _, a := range s.Roster.Anchors {
 		id := a.Key.ID()
+		if says[id].State == AnchorClock {
+			r.Answers += s.Roster.Weights.Of(id)
+		}
 		if at := says[id].State; at != AnchorSigns && !(listeners && at == AnchorListens) {
 			r.Missing = append(r.Missing, id)
 			continue
@@ -106,6 +110,7 @@ func reachOf(s *machine.Status, says map[aweigh.AnchorID]AnchorReport, listeners
 		r.Weight += s.Roster.Weights.Of(id)
 		shares = append(shares, quorum.Share{Anchor: id, Weight: s.Roster.Weights.Of(id)})
 	}
+	r.Answers += r.Weight
 	r.Needed = max(s.Rules.Notarize.Threshold(r.Total), s.Rules.Finalize.Threshold(r.Total))
 	r.Reads = machine.ReadWeight(s.Rules, r.Total)
 	r.Failures = failures(shares, r.Weight, r.Needed, max(s.Rules.Notarize.MinAnchors, s.Rules.Finalize.MinAnchors))

@@ -682,7 +682,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "ba05e86284dcefad75f89cb942e3ec6a0de3cebc370840486fc203230b8cbc52"
+	const want = "ea864d9f2613f88f327dd872026aada85ee76dab458030fafd6ca591e94dc7e2"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

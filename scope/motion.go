@@ -174,7 +174,8 @@ type indexedMotion struct {
 	Bytes    int64
 	Decision aweigh.Hash // zero if it is none
 	Outside  bool        // no anchor proposed it
-	Caller   string      // for whom the author made it, as it states
+	Signer   aweigh.Hash // of the mutation: the author, or a holder of its grants
+	Caller   string      // for whom the signer made it, as it states
 }
 
 // eachOpen visits the docket of open motions, by deadline, without those that wait for their turn.

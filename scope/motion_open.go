@@ -37,7 +37,7 @@ func (x *execution) propose(m *CheckedMutation, a *Approval, p *plan) (failure, 
 	if err != nil {
 		return nil, err
 	}
-	return x.openMotion(m, a, opening{indexedMotion{Author: m.Principal(), Caller: m.Caller}, p.succeeded, basis})
+	return x.openMotion(m, a, opening{indexedMotion{Author: m.Principal(), Signer: m.Author, Caller: m.Caller}, p.succeeded, basis})
 }
 
 // openMotion opens a motion for the mutation being executed (P28); failure is the

@@ -86,18 +86,23 @@ func (x *execution) motionRoom(of indexedMotion) (given bool, failure, err error
 			return false, nil, err
 		}
 	}
+	var displaced []votes.MotionID // closed only if that makes room
 	for {
 		i, failure, err := x.chooseDisplaced(open, &of)
 		if failure != nil || err != nil {
-			return given, failure, err
+			return false, failure, err
 		}
 		if i < 0 {
 			break
 		}
-		if err := x.closeFor(open[i].id); err != nil {
-			return given, nil, err
+		displaced = append(displaced, open[i].id)
+		open = append(open[:i:i], open[i+1:]...)
+	}
+	for _, id := range displaced {
+		if err := x.closeFor(id); err != nil {
+			return false, nil, err
 		}
-		open, given = append(open[:i:i], open[i+1:]...), true
+		given = true
 	}
 	for d.Closed > 0 && d.Bytes+of.Bytes > x.bounds.MotionBytes {
 		if err := x.forgetOldest(); err != nil {
@@ -164,21 +169,30 @@ func (x *execution) chooseDisplaced(open []openLine, of *indexedMotion) (i int, 
 	return at, nil, nil
 }
 
+// caller is one for whom motions were proposed, as the signers of their mutations state it.
+type caller struct {
+	signer aweigh.Hash
+	name   string
+}
+
+func (m *indexedMotion) caller() caller { return caller{m.Signer, m.Caller} }
+
 // ofLargestCaller is the first open motion of the caller that has the most of those of an author, if that caller has
 // more than that of a new one with it: in bytes, in number, or in either. It is −1 if there is none. A node signs for
-// all of its clients, so that one of them does not keep out the others.
+// all of its clients, so that one of them does not keep out the others. A holder of the author's grants, which could
+// state any callers, displaces nothing that another signer proposed, and neither do callers of another signer.
 func ofLargestCaller(open []openLine, of *indexedMotion, inBytes, inNumber bool) (i int) {
-	by := map[string]motionShare{of.Caller: motionShare{}.with(of)}
-	mine := func(l *openLine) bool { return l.Author == of.Author }
+	by := map[caller]motionShare{of.caller(): motionShare{}.with(of)}
+	mine := func(l *openLine) bool { return l.Author == of.Author && l.Signer == of.Signer }
 	for i := range open {
 		if l := &open[i]; mine(l) {
-			by[l.Caller] = by[l.Caller].with(&l.indexedMotion)
+			by[l.caller()] = by[l.caller()].with(&l.indexedMotion)
 		}
 	}
-	most, first := by[of.Caller], -1
+	most, first := by[of.caller()], -1
 	for i := range open {
 		l := &open[i]
-		if h := by[l.Caller]; mine(l) && !l.due && (inBytes && h.bytes > most.bytes || inNumber && h.motions > most.motions) {
+		if h := by[l.caller()]; mine(l) && !l.due && (inBytes && h.bytes > most.bytes || inNumber && h.motions > most.motions) {
 			most, first = h, i
 		}
 	}

@@ -76,9 +76,9 @@ type Mutation struct {
 	Patient bool
 }
 
-// MaxCaller bounds Mutation.Caller, in bytes. It is text without control characters, such as cert:alice, and empty if
-// the author made the request itself, or for a caller that it does not know. No node verifies it: it is worth what the
-// author's word is.
+// MaxCaller bounds Mutation.Caller, in bytes. It is text without control characters, such as cert:cn:alice, and empty
+// if the author made the request itself, or for a caller that it does not know. No node verifies it: it is worth what
+// the author's word is.
 const MaxCaller = 256
 
 // checkCaller reports whether a mutation can have a caller.

@@ -40,14 +40,20 @@ func (m *Model) makeRoom(p *motion) (gave bool, failure error) {
 	if failure := m.spend(int64(len(m.docket.open())) / 8); failure != nil {
 		return false, failure
 	}
+	open := slices.DeleteFunc(m.docket.open(), func(o *motion) bool { return !o.decision.IsZero() })
+	var ways []*motion
 	for {
-		way, failure := m.givesWay(p)
+		way, failure := m.givesWay(open, p)
 		if failure != nil {
-			return gave, failure
+			return false, failure
 		}
 		if way == nil {
 			break
 		}
+		ways = append(ways, way)
+		open = slices.DeleteFunc(open, func(o *motion) bool { return o == way })
+	}
+	for _, way := range ways {
 		m.closeForRoom(way)
 		gave = true
 	}
@@ -68,10 +74,9 @@ func (m *Model) closeForRoom(p *motion) {
 	m.block.mutation = mut
 }
 
-// givesWay is the open motion that gives way to a new one, nil if there is room.
-func (m *Model) givesWay(p *motion) (way *motion, failure error) {
+// givesWay is the motion, of those that are open, that gives way to a new one, nil if there is room.
+func (m *Model) givesWay(open []*motion, p *motion) (way *motion, failure error) {
 	b := &m.bounds
-	open := slices.DeleteFunc(m.docket.open(), func(o *motion) bool { return !o.decision.IsZero() })
 	withNew := append(slices.Clone(open), p)
 	unlisted := func(o *motion) bool { return !m.knows(principal(o.mut)) }
 	of := func(author aweigh.Hash) share {
@@ -124,16 +129,17 @@ func (m *Model) givesWay(p *motion) (way *motion, failure error) {
 	return way, nil
 }
 
-// largestCaller is the first open motion of the caller with the most of those of an author, whose share is s with a new
-// motion; nil if no caller has more than that of the new one.
+// largestCaller is the first open motion of the caller with the most of those that one signer proposed for an author,
+// whose share is s with a new motion; nil if no caller has more than that of the new one.
 func largestCaller(open []*motion, p *motion, s share, b *scope.Bounds) (way *motion) {
+	mine := func(o *motion) bool { return principal(o.mut) == principal(p.mut) && o.mut.Author == p.mut.Author }
 	of := func(all []*motion, caller string) share {
-		return shareOf(all, func(o *motion) bool { return principal(o.mut) == principal(p.mut) && o.mut.Caller == caller })
+		return shareOf(all, func(o *motion) bool { return mine(o) && o.mut.Caller == caller })
 	}
 	all := append(slices.Clone(open), p)
 	most := of(all, p.mut.Caller)
 	for _, o := range open {
-		if h := of(all, o.mut.Caller); principal(o.mut) == principal(p.mut) && o.due == 0 &&
+		if h := of(all, o.mut.Caller); mine(o) && o.due == 0 &&
 			(s.bytes > b.MotionBytesOne && h.bytes > most.bytes || s.motions > b.MotionsOfOne && h.motions > most.motions) {
 			way, most = o, h
 		}

@@ -50,13 +50,17 @@ func writable(on vfs.FS, dir string) error {
 	return err
 }
 
-// tighten takes access to a directory from other users, and returns its mode before if they had any.
+// tighten takes access to a directory from other users, unless that is not permitted, and returns its mode before if
+// they had any.
 func tighten(dir string) (loose fs.FileMode, err error) {
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" { // which has no such modes
 		return 0, err
 	}
-	return info.Mode().Perm(), os.Chmod(dir, 0o700)
+	if err = os.Chmod(dir, 0o700); errors.Is(err, fs.ErrPermission) { // of another user, as volumes of containers may be
+		err = nil
+	}
+	return info.Mode().Perm(), err
 }
 
 // refused names the want of room.
