@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -311,7 +312,8 @@ func TestRestoredAnchorIsSilent(t *testing.T) {
 	n.agreed(20 * time.Second)
 	p.signal(sigKill)
 	must(t, os.Rename(p.dir, p.dir+".lost"))
-	n.must("restore", to, "--data-dir", p.dir, "--from", "any")
+	signer := regexp.MustCompile(`12D3KooW\w+`).FindString(out) // so the settings are the node's own
+	n.must("restore", to, "--data-dir", p.dir, "--from", signer)
 	p.start()
 	until(t, 30*time.Second, "the anchor sees that it forgot", p.silenced)
 	n.put(1, "/through/it")
