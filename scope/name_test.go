@@ -215,6 +215,9 @@ func TestKeysTellWhatTheyNamedBefore(t *testing.T) {
 		t.Fatalf("a key that named one object named %s before", u)
 	}
 	w.one(w.ops(del("a", "")))
+	if v, ok, err := w.state.before([]byte("a"), w.state.Head().Revision); ok || err != nil || v.UID != (aweigh.UID{}) || v.ModRevision != 0 {
+		t.Fatalf("what a deleted key holds: %+v, %v, %v", v, ok, err)
+	}
 	if u := before("a"); !u.IsZero() {
 		t.Fatalf("a deleted key named %s before", u)
 	}

@@ -162,7 +162,10 @@ func (v *view) first(key []byte) (first newestVersion, ok bool, err error) {
 // one that is not a deletion.
 func (v *view) before(key []byte, rev int64) (kv KeyValue, ok bool, err error) {
 	kv, ok, err = v.upTo(key, rev)
-	return kv, ok && kv.Version != 0, err
+	if !ok || kv.Version == 0 { // callers take the zero value for a key that is not there
+		return KeyValue{}, false, err
+	}
+	return kv, true, err
 }
 
 // upTo is the newest change of a key up to a revision, which is a deletion if its Version is 0.
