@@ -116,6 +116,10 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 // no more than one frame each in a second.
 const quietWithin = 30 * time.Second
 
+// stubbornWithin is how long the node that takes what the policy denies may go on before that: no other anchor takes
+// such a bundle, so it waits until that node leads a view.
+const stubbornWithin = 10 * quietWithin
+
 // waitForQuiet waits until a healed world is quiet (P18). With other bounds, nodes may ask each other more often.
 func (w *World) waitForQuiet(pass pass) (err error) {
 	if w.Scenario.Bounds.Node != (machine.Bounds{}) {
@@ -123,15 +127,22 @@ func (w *World) waitForQuiet(pass pass) (err error) {
 	}
 	var sent uint64
 	quiet := func() bool { return sent <= uint64(len(w.Nodes)*len(w.scopes)) }
-	for began, first := w.Now(), true; first || !quiet() && w.Now() < began+quietWithin && !w.watch.over(); first = false {
+	stubborn := func() bool {
+		n := w.Nodes[0]
+		return w.Scenario.Revokes() && n.machine != nil && n.Status().Waiting > 0
+	}
+	began := w.Now()
+	for end, first := began+quietWithin, true; first || !quiet() && w.Now() < end && !w.watch.over(); first = false {
 		before := w.wires.messages
 		if err = pass(time.Second, func() bool { return false }); err != nil {
 			return err
 		}
-		sent = w.wires.messages - before
+		if sent = w.wires.messages - before; stubborn() && w.Now() < began+stubbornWithin {
+			end = w.Now() + quietWithin
+		}
 	}
 	if !w.watch.over() {
-		w.holds(Settled, nil, quiet(), "nothing has been asked for %v, and %d frames were sent in the last second", quietWithin, sent)
+		w.holds(Settled, nil, quiet(), "nothing has been asked for %v, and %d frames were sent in the last second", w.Now()-began, sent)
 	}
 	return nil
 }

@@ -373,6 +373,12 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 		}
 		x.first = nil
 		x.reach("epoch change")
+		switch first, now := len(w.Genesis.Policy.Authors), len(e.Policy.Authors); {
+		case now < first:
+			x.reach("entry taken away")
+		case e.Number > 0 && len(w.epochs[e.Number-1].Policy.Authors) < now:
+			x.reach("entry given back")
+		}
 		if w.firing && w.faultsActive() {
 			x.reach("epoch change under fire")
 		}

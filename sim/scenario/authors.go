@@ -104,3 +104,23 @@ func (s *Scenario) Floods() bool {
 func (s *Scenario) lists(name string) bool {
 	return slices.ContainsFunc(s.Network.Authors, func(line string) bool { return strings.HasPrefix(line, name+" ") })
 }
+
+// Revokes reports whether a decision takes an entry of the authors away.
+func (s *Scenario) Revokes() bool {
+	return slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Author != "" })
+}
+
+// revocations takes entries of actors away and gives them back, in half of the worlds that have such.
+func (d drawing) revocations(s *Scenario) {
+	if !s.lists("act0") && !s.lists("act1") || d.one(2) {
+		return
+	}
+	for range 1 + d.IntN(4) {
+		if name := fmt.Sprint("act", d.IntN(2)); s.lists(name) {
+			s.Govern = append(s.Govern, Motion{Kind: "policy", At: d.between(s.Stop/8, s.Stop*7/8), Author: name})
+		}
+	}
+	if s.Network.EpochBlocks == 0 {
+		s.Network.EpochBlocks = 3 + d.IntN(10)
+	}
+}

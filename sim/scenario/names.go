@@ -217,6 +217,8 @@ var Goals = []Named{
 	{"key proven", "a node proved the newest change of a key, from the network's identity alone"},
 	{"motion proven", "a node proved a motion likewise"},
 	{"request denied", "the policy's rules denied an action, a write or a change of users"},
+	{"entry taken away", "an epoch began without an entry of the network's authors"},
+	{"entry given back", "an epoch began with it again"},
 	{"rate used up", "a write was ordered beyond the rate of an entry of authors, and failed"},
 	{"quota used up", "an entry of authors had as much as it may, and a write of its authors failed"},
 	{"forgery refused", "an honest node refused a frame in which a liar had forged something"},
