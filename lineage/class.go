@@ -36,6 +36,8 @@ const (
 	TakenOver   Class = 35 // an object came from the parent scope, under this name
 	Revoked     Class = 36 // a child scope shall be governed by others
 	Yielded     Class = 37 // the parent scope's order that others shall govern was obeyed
+	Rejoined    Class = 38 // an island of the scope is on record: anchors without a quorum decided provisionally
+	SetAside    Class = 39 // what an island decided did not stand, for the reason given
 )
 
 var classNames = [...]string{
@@ -45,6 +47,7 @@ var classNames = [...]string{
 	Reconcile: "reconcile", Compact: "compact", Failed: "failed",
 	Opened: "opened", Voted: "voted", Closed: "closed", Access: "access",
 	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow", HandedOver: "handed-over", TakenOver: "taken-over", Revoked: "revoked", Yielded: "yielded",
+	Rejoined: "rejoined", SetAside: "set-aside",
 }
 
 // Valid reports whether c is one of the classes.

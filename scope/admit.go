@@ -30,6 +30,9 @@ func (e *Epoch) forbids(m *CheckedMutation, r Rights) error {
 // forbidsOutsider is Forbids for what needs no entry of the policy, but an anchor.
 func (e *Epoch) forbidsOutsider(m *CheckedMutation) error {
 	anchor := aweigh.AnchorID(m.Author)
+	if _, acts := e.seats[m.Author]; m.Class == Rejoin && !acts {
+		return denial{errRejoins}
+	}
 	switch {
 	case m.Class != Govern || m.Decision.Kind == Admit: // any key can ask to become an anchor
 		return nil

@@ -309,9 +309,9 @@ func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {
 	return r
 }
 
-// needsAuthor reports whether the policy must list the author of a mutation. Decisions and withdrawals have rules of
-// their own.
-func (c Class) needsAuthor() bool { return c != Govern && c != Withdraw }
+// needsAuthor reports whether the policy must list the author of a mutation. Decisions, withdrawals and what islands
+// decided have rules of their own.
+func (c Class) needsAuthor() bool { return c != Govern && c != Withdraw && c != Rejoin }
 
 // verbOfAll is the verb that entries must permit for a class of mutations that are about no key, "" for other classes.
 func (c Class) verbOfAll() string {

@@ -57,6 +57,8 @@ func (m *CheckedMutation) allowance() int64 {
 		n += accessUnits
 	case m.Class == Withdraw:
 		n += withdrawUnits
+	case m.Rejoins != nil:
+		n += m.Rejoins.cost()
 	}
 	return n
 }

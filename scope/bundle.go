@@ -49,6 +49,7 @@ type CheckedMutation struct {
 	Action   *Action        // for Act
 	Motion   votes.MotionID // for Withdraw
 	Access   *Access        // for Permit
+	Rejoins  *CheckedRejoining
 	raw      []byte
 	grants   []Grant
 	allowed  int64 // units of cost, by its form
@@ -178,13 +179,18 @@ func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle,
 // one by one.
 const maxDecisions = 8
 
-// within verifies the signatures within a bundle: of its grants, and of the consents to its decisions.
+// within verifies the signatures within a bundle: of its grants, of the consents to its decisions, and of an island.
 func (c *CheckedBundle) within(verify votes.Verifier) error {
 	if err := verifyGrants(c.mutations[0].grants, verify); err != nil {
 		return err
 	}
 	n := 0
 	for i := range c.mutations {
+		if r := c.mutations[i].Rejoins; r != nil {
+			if err := r.verify(verify); err != nil {
+				return fmt.Errorf("%w: an island: %w", ErrInvalid, err)
+			}
+		}
 		d := c.mutations[i].Decision
 		if d == nil {
 			continue
@@ -229,6 +235,9 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 		}
 		if m.Scope != c.mutations[0].Scope {
 			return nil, fmt.Errorf("%w: mutation %d names another scope than the first", ErrInvalid, i)
+		}
+		if m.Rejoins != nil && len(b.Mutations) > 1 {
+			return nil, fmt.Errorf("%w: mutation %d is about an island, and not alone in its bundle", ErrInvalid, i)
 		}
 		if m.Patient && len(b.Mutations) > 1 {
 			return nil, fmt.Errorf("%w: mutation %d is patient, and not alone in its bundle", ErrInvalid, i)
@@ -319,6 +328,10 @@ func (m *CheckedMutation) read(raw []byte, lim Limits) error {
 	case Permit:
 		var err error
 		m.Access, err = decodeAccess(m.Content)
+		return err
+	case Rejoin:
+		var err error
+		m.Rejoins, err = checkRejoining(m.Content)
 		return err
 	case Withdraw:
 		var w Withdrawal

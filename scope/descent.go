@@ -25,7 +25,7 @@ type Descent struct {
 	Prefix   []byte        // of all its keys
 	Height   aweigh.Height // of the parent's block that delegated it, and ended an epoch
 	Block    aweigh.Hash   // that block
-	Entry    int64         // index in the parent's lineage of the entry that names this genesis
+	Entry    int64         // index in the parent's lineage of the entry that names this genesis; of an island: ofIsland
 	Revision int64         // of the parent's key space, at which the keys were handed over
 	Keys     int64         // that were handed over
 	Handed   aweigh.Hash   // digest of what was: keys with their content, leases, aliases and redirects
@@ -187,7 +187,7 @@ func (d *Descent) check(g *Genesis) error {
 		return fmt.Errorf("%w: a scope of no network, or without a parent", ErrInvalid)
 	case len(d.Prefix) == 0 || len(d.Prefix) > maxPrefix:
 		return fmt.Errorf("%w: a prefix of %d bytes, between 1 and %d are taken", ErrInvalid, len(d.Prefix), maxPrefix)
-	case d.Revision < 1 || d.Keys < 0 || d.Entry < 0 || d.Started > g.Time:
+	case d.Revision < 1 || d.Keys < 0 || d.Entry < 0 && d.Entry != ofIsland || d.Started > g.Time:
 		return fmt.Errorf("%w: a scope that descends from no state of its parent", ErrInvalid)
 	}
 	if err := d.Bound.check(); err != nil {

@@ -682,7 +682,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "ea864d9f2613f88f327dd872026aada85ee76dab458030fafd6ca591e94dc7e2"
+	const want = "59cd7e0bb358690e5bd991fba035cb8abe482884029147def60e1c49a7873576"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -148,6 +148,7 @@ type execution struct {
 	grows    int64             // what the puts planned so far take, in bytes, at most
 	room     map[int64]volume  // that the transaction being planned leaves in leases
 	merged   string            // the reason of the put that a merge comes before
+	island   *island           // whose change is being taken; nil: none
 	bills    map[string]string // by key: the entry that pays for what the mutation puts there, "": none; see bill
 	billed   map[string]int64  // by entry: bytes that these bills add at most
 	used     *usages           // as they are so far; those of next until they change
@@ -185,6 +186,9 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	x.begin(m)
 	var pending bool
 	failure, err := x.authorized(m)
+	if failure == nil && err == nil && x.policy.IsIsland() {
+		failure = m.islandTakes()
+	}
 	if err == nil && (failure == nil || x.purse.empty) { // what exceeds its cost as its grants are looked up counts as well
 		if exhausted := x.paced(m); failure == nil {
 			failure = exhausted
@@ -208,6 +212,8 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 			failure, err = x.withdraw(m)
 		case Permit:
 			failure, err = x.reaccess(m.Access)
+		case Rejoin:
+			failure, err = x.rejoin(m.Rejoins)
 		}
 	}
 	if err != nil {
@@ -361,6 +367,9 @@ func (x *execution) enter(e lineage.Entry) {
 	e.Scope, e.Height, e.Index = h.Scope, h.Height, uint32(len(x.entries))
 	e.Mutation, e.Author, e.Justification, e.Caller = m.ID, m.Author, m.Justification, m.Caller
 	e.Principal = m.granted()
+	if x.island != nil && e.Reason == "" {
+		e.Reason = x.island.reason
+	}
 	e.Revision, e.Policy, e.Roster = x.revision(), h.Policy, h.Roster
 	x.entries = append(x.entries, e)
 }

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -25,6 +26,7 @@ type Policy struct {
 	Children    Bound        // what binds the scopes below
 	Actions     action.Table // what verbs do, and which callers may use them
 	Authors     []Author     // whose mutations may change what
+	Partitions  []Partition  // on which keys anchors without a quorum decide provisionally
 }
 
 // DefaultPolicy is the policy of a scope that names nothing but its mode. Only its anchors and their nodes change keys.
@@ -155,9 +157,17 @@ func (g Genesis) Keyring() (*votes.Keyring, error) {
 	return e.Keyring()
 }
 
-// Check reports whether a scope can have this policy, whatever its roster.
-// Errors wrap ErrInvalid.
+// Check reports whether a scope can have this policy, whatever its roster. That of an island it refuses. Errors wrap
+// ErrInvalid.
 func (p Policy) Check() error {
+	if err := p.checkPartitions(); err != nil {
+		return err
+	}
+	return p.check()
+}
+
+// check is Check without the partitions.
+func (p *Policy) check() error {
 	if err := p.Limits.check(); err != nil {
 		return err
 	}
@@ -194,6 +204,17 @@ const leastEpoch = time.Second
 // mostEpoch keeps instants from overflowing.
 const mostEpoch = 366 * 24 * time.Hour
 
+// checkPolicy reports whether the policy is one of such a scope.
+func (g *Genesis) checkPolicy() error {
+	if !g.IsIsland() {
+		return g.Policy.Check()
+	}
+	if !g.Policy.IsIsland() || !bytes.Equal(g.Policy.Partitions[0].Prefix, g.Descent.Prefix) {
+		return fmt.Errorf("%w: an island with the policy of another scope", ErrInvalid)
+	}
+	return g.Policy.check()
+}
+
 // Check reports whether a network can start from g. stoppable means that it
 // can, but the weight that may fail could stop it (P3). Errors wrap
 // ErrInvalid, or are those of the packages whose rules are broken.
@@ -201,7 +222,7 @@ func (g Genesis) Check() (stoppable bool, err error) {
 	if g.Format != Format {
 		return false, fmt.Errorf("%w: genesis format %d, this program knows %d", ErrInvalid, g.Format, Format)
 	}
-	if err := g.Policy.Check(); err != nil {
+	if err := g.checkPolicy(); err != nil {
 		return false, err
 	}
 	if g.Descent != nil {

@@ -26,6 +26,9 @@ const (
 	atLedger  = 't' // the trust ledger
 	atEpoch   = 'c' // the Epoch that the next block belongs to
 	atVoid    = 'f' // key -> Voided: an approver that signed both ways
+	atIsland  = 'j' // island's ID -> Islanded
+	atAside   = 's' // island's ID, key -> SetAside: what did not stand
+	atTerms   = 'T' // start(8) -> pastTerms of an epoch in which islands may be founded
 	atAgenda  = 'd' // decisions that wait for the next epoch
 	atMeta    = 'M' // the meta record
 

@@ -32,6 +32,8 @@ const (
 	Act Class = 7
 	// Permit changes what users may do through the network's nodes: the content is an Access.
 	Permit Class = 8
+	// Rejoin brings in what anchors without a quorum decided provisionally: the content is a Rejoining.
+	Rejoin Class = 9
 )
 
 // String is the class in lower case.
@@ -53,6 +55,8 @@ func (c Class) String() string {
 		return "act"
 	case Permit:
 		return "permit"
+	case Rejoin:
+		return "rejoin"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }

@@ -224,6 +224,9 @@ func (x *execution) succeed(s *State) error {
 	raw := next.Encode()
 	x.ops = append(x.ops, kv.Set(x.space.at(atEpoch), raw))
 	x.next.head.Under, x.next.epoch = epochDigest(raw), next
+	if err := x.recordTerms(next, h.Next); err != nil {
+		return err
+	}
 	x.ledger = &u.ledger
 	x.government = government{carried: u.left, loaded: true, changed: true}
 	x.result.Trust = append(x.result.Trust, u.trust...)

@@ -264,7 +264,7 @@ func (x *execution) put(op *Op, resp *Response) error {
 		if err := x.deleteRedirect(op.Key); err != nil {
 			return err
 		}
-		v.UID = aweigh.NewUID(x.mutation.ID, at.sub)
+		v.UID = x.newUID(op.Key, at.sub)
 		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{Key: op.Key}.record()))
 	}
 	if op.IgnoreValue {

@@ -38,6 +38,7 @@ func Write(p scope.Policy, head string) string {
 	}
 	writeAuthors(&b, p.Authors)
 	writeActions(&b, p.Actions)
+	writePartitions(&b, p.Partitions)
 	fmt.Fprintf(&b, "\n# What takes more than a quorum's vote: such writes open a motion, which waits for ballots.\n"+
 		"# One a line, as in:  - prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h\n# %s\n",
 		strings.ReplaceAll(ApprovalHelp, "\n", "\n# "))
@@ -121,8 +122,13 @@ func Read(text []byte, base scope.Policy) (scope.Policy, error) {
 			p.Authors, err = authors(value)
 			return err
 		}
+		if name == "partitions" {
+			var err error
+			p.Partitions, err = partitions(value)
+			return err
+		}
 		if sections[name] == "" {
-			return fmt.Errorf("%w: line %d: unknown section %q%s", ErrSyntax, at.Line, name, meant(name, slices.Concat([]string{"approvals", "actions", "authors"}, slices.Collect(maps.Keys(sections)))))
+			return fmt.Errorf("%w: line %d: unknown section %q%s", ErrSyntax, at.Line, name, meant(name, slices.Concat([]string{"approvals", "actions", "authors", "partitions"}, slices.Collect(maps.Keys(sections)))))
 		}
 		return pairs(value, name, func(key string, at, value *yaml.Node) error {
 			f := find(name + "." + key)
@@ -226,6 +232,10 @@ func (c *Change) apply(p *scope.Policy) error {
 		r, err := parseRule(verb, c.To)
 		p.Actions = p.Actions.With(r)
 		return err
+	case strings.HasPrefix(c.Field, partitionField):
+		all, err := applyPartition(p.Partitions, c)
+		p.Partitions = all
+		return err
 	case strings.HasPrefix(c.Field, "approvals of ") && c.To == absent:
 		a, err := ParseApproval(c.From)
 		p.Approvals, _ = dropApproval(p.Approvals, a)
@@ -248,6 +258,7 @@ func Diff(from, to scope.Policy) (all []Change) {
 	}
 	all = append(all, diffAuthors(from.Authors, to.Authors)...)
 	all = append(all, diffActions(from.Actions, to.Actions)...)
+	all = append(all, diffPartitions(from.Partitions, to.Partitions)...)
 	return append(all, diffApprovals(from.Approvals, to.Approvals)...)
 }
 
@@ -262,6 +273,9 @@ func Fields(p scope.Policy) map[string]string {
 	}
 	for _, r := range p.Actions {
 		out["actions."+r.Verb] = writeRule(r)
+	}
+	for i := range p.Partitions {
+		out[partitionField+strconv.Quote(string(p.Partitions[i].Prefix))] = writePartition(&p.Partitions[i])
 	}
 	for i := range p.Approvals {
 		out[fieldOf(&p.Approvals[i])] = writeApproval(p.Approvals[i])

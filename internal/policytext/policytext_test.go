@@ -53,6 +53,7 @@ func other() scope.Policy {
 		{Name: "bob, \"b\"", Who: scope.OneKey, Key: key.Public(), Prefixes: [][]byte{[]byte("/a \x00,\"/"), []byte("n/")}, Verbs: []string{"delete", "pay"},
 			Quota: scope.Quota{Rate: 5, Bytes: 3 << 20, Leases: 7, Motions: 9}},
 	}
+	p.Partitions = []scope.Partition{{Prefix: []byte("/ship \x00,\"/"), Num: 2, Den: 5, After: 10 * time.Minute, Gather: time.Minute, Window: 168 * time.Hour}}
 	p.Actions = action.Table{
 		{Verb: "pay", Class: action.Write, When: "caller.anchor == 'a: \"b\" # c' &&\n  object.key != '\\x00'"},
 		{Verb: "wave", Class: action.Signal},
@@ -70,7 +71,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, other()) {
 		t.Errorf("%v\n%+v\nwant\n%+v", err, got, other())
 	}
-	if diff := policytext.Diff(base, other()); len(diff) != 6+len(regexp.MustCompile(`(?m)^  "?[a-z_]+"?: `).FindAllString(text, -1)) {
+	if diff := policytext.Diff(base, other()); len(diff) != 7+len(regexp.MustCompile(`(?m)^  "?[a-z_]+"?: `).FindAllString(text, -1)) {
 		t.Errorf("%d fields differ of\n%s", len(diff), text)
 	}
 }
@@ -127,6 +128,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"epoch:\n  time: 5\n":                             `line 2: time: "5" is not a length of time, like 72h`,
 		"epoch:\n  blocks: [1]\n":                         `line 2: blocks is one value`,
 		"epoch:\n  blocks: 5\n---\nepoch:\n  blocks: 6\n": `line 3: a second document`,
+		"partitions:\n  - prefix=/a share=1/2":            `line 2: policytext: not a policy: partition: it needs after=…`,
+		"partitions:\n  - prefix=/a shar=1/2":             `it has no shar; did you mean share?`,
 		"approvals: 5":                                    `line 1: approvals is a list`,
 		"approvals:\n  - threshhold=3/4 window=1h":        "it has no threshhold; did you mean threshold?",
 		"approvals:\n  - threshold=3/4 window=1h for=x":   `line 2: policytext: not a policy: approval: for=x: it has no for`,

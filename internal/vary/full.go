@@ -46,6 +46,7 @@ func Policy() scope.Policy {
 		Name: "ann,\"a\"", Who: scope.OneKey, Key: Key(8).Public(), Prefixes: [][]byte{[]byte("/a \x00,\"/"), []byte("n/")}, Verbs: []string{"pay", "put"},
 		Quota: scope.Quota{Rate: 5, Bytes: 3 << 20, Leases: 7, Motions: 9},
 	}}
+	p.Partitions = []scope.Partition{{Prefix: []byte("/ship \x00,\"/"), Num: 2, Den: 5, After: 10 * time.Minute, Gather: time.Minute, Window: 168 * time.Hour}}
 	p.Actions = action.Table{{Verb: "pay", Class: action.Write, When: "caller.anchor == 'a: \"b\" # c' &&\n  object.exists"}}
 	return p
 }

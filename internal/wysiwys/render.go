@@ -59,6 +59,8 @@ func contentOf(c scope.Class) any {
 		return new(scope.Action)
 	case scope.Permit:
 		return new(scope.Access)
+	case scope.Rejoin:
+		return new(scope.Rejoining)
 	}
 	return nil
 }

@@ -1,0 +1,241 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Rejoining brings what an island decided back into its scope (P54). It proves itself: from the terms of the scope's
+// epoch in which the island was founded follow the members, their certificate proves a final block of the island, and
+// that block's header names the island's lineage, of which it shows the next entries. The first one of an island has no
+// changes: it puts the island on record, so that islands which are found at about the same time have an order.
+type Rejoining struct {
+	_         struct{}      `cbor:",toarray"`
+	Genesis   []byte        // of the island
+	Terms     Terms         // of the scope's epoch to whose state the island was added
+	Handovers []Handover    // of the island, to the epoch of Final
+	Final     Finality      // of a block of the island
+	Changes   []Provisional // whole mutations, in the order of the island's lineage
+	Bundles   [][]byte      // that hold these mutations
+}
+
+// Provisional is an entry of an island's lineage.
+type Provisional struct {
+	_     struct{} `cbor:",toarray"`
+	Entry lineage.Entry
+	Place lineage.Inclusion // in the lineage that the header of Rejoining.Final names
+	Value KeyValue          // what the key holds after a change that shows content; otherwise zero
+}
+
+// CheckedRejoining is a Rejoining that is what it claims to be, apart from its signatures until these are verified,
+// and from the terms, which the state must know.
+type CheckedRejoining struct {
+	Rejoining
+	Island  aweigh.ScopeID
+	Origin  Genesis // of the island
+	bundles []*CheckedBundle
+	groups  []provisional
+}
+
+// provisional is what one mutation of an island changed.
+type provisional struct {
+	mutation *CheckedMutation
+	first    int64 // index of its first entry
+	after    int64 // index after its last entry
+	ops      []Op  // puts and deletions of keys
+	uids     map[string]aweigh.UID
+	keys     [][]byte // of ops, and of other names of what they change
+}
+
+// Bounds of a Rejoining, whose signatures are verified one by one.
+const (
+	maxRejoinBundles   = 64
+	maxRejoinHandovers = 16
+)
+
+// checkRejoining reads a Rejoining, and checks all of it but signatures.
+func checkRejoining(content []byte) (*CheckedRejoining, error) {
+	c := new(CheckedRejoining)
+	if err := canon.Decode(content, &c.Rejoining); err != nil {
+		return nil, err
+	}
+	if len(c.Bundles) > maxRejoinBundles || len(c.Handovers) > maxRejoinHandovers {
+		return nil, fmt.Errorf("%d bundles and %d handovers, at most %d and %d are taken", len(c.Bundles), len(c.Handovers), maxRejoinBundles, maxRejoinHandovers)
+	}
+	var err error
+	if c.Origin, err = DecodeGenesis(c.Genesis); err != nil {
+		return nil, err
+	}
+	if !c.Origin.IsIsland() {
+		return nil, errors.New("what rejoins is no island")
+	}
+	c.Island = GenesisHash(c.Genesis)
+	if err := c.founded(); err != nil {
+		return nil, err
+	}
+	mutations, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	return c, c.group(mutations)
+}
+
+// founded checks that the members, their policy and their partition follow from the terms of the scope.
+func (c *CheckedRejoining) founded() error {
+	g := &c.Origin
+	ids := make([]aweigh.AnchorID, len(g.Anchors))
+	for i := range g.Anchors {
+		ids[i] = g.Anchors[i].Key.ID()
+	}
+	if _, err := c.Terms.roster(); err != nil {
+		return err
+	}
+	anchors, _, failure := c.Terms.islanders(g.Prefix(), ids)
+	switch {
+	case failure != nil:
+		return failure
+	case !bytes.Equal(canon.Encode(anchors), canon.Encode(g.Anchors)):
+		return errors.New("its anchors are not those of the scope")
+	case g.Policy.Hash() != c.Terms.Policy.islandPolicy(g.Prefix(), len(anchors)).Hash():
+		return errors.New("its policy does not follow from that of the scope")
+	}
+	return nil
+}
+
+// read opens the bundles.
+func (c *CheckedRejoining) read() (map[aweigh.Hash]*CheckedMutation, error) {
+	lim := c.Origin.Policy.Limits
+	later := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil } // see verify
+	mutations := make(map[aweigh.Hash]*CheckedMutation)
+	for i, raw := range c.Bundles {
+		b, err := CheckBundle(raw, lim, later)
+		if err != nil {
+			return nil, err
+		}
+		if b.Scope() != c.Island {
+			return nil, fmt.Errorf("bundle %d is for another scope", i)
+		}
+		c.bundles = append(c.bundles, b)
+		for j := range b.mutations {
+			mutations[b.mutations[j].ID] = &b.mutations[j]
+		}
+	}
+	return mutations, nil
+}
+
+// group checks the entries, and sorts them by mutation.
+func (c *CheckedRejoining) group(mutations map[aweigh.Hash]*CheckedMutation) error {
+	h := &c.Final.Header
+	log := lineage.Head{Size: h.LineageSize, Root: h.LineageRoot}
+	for i := range c.Changes {
+		p := &c.Changes[i]
+		e := &p.Entry
+		if i > 0 && p.Place.Index != c.Changes[i-1].Place.Index+1 {
+			return fmt.Errorf("entry %d does not follow the one before", p.Place.Index)
+		}
+		if p.Place.Index < c.Origin.Descent.Keys {
+			return fmt.Errorf("entry %d is of the founding", p.Place.Index)
+		}
+		if err := p.Place.Verify(e.Hash(), log); err != nil {
+			return fmt.Errorf("entry %d: %w", p.Place.Index, err)
+		}
+		m := mutations[e.Mutation]
+		if m == nil || m.Author != e.Author || e.Scope != c.Island {
+			return fmt.Errorf("entry %d is about a mutation that no bundle here holds", p.Place.Index)
+		}
+		if i == 0 || e.Mutation != c.Changes[i-1].Entry.Mutation || e.Height != c.Changes[i-1].Entry.Height {
+			c.groups = append(c.groups, provisional{mutation: m, first: p.Place.Index, uids: make(map[string]aweigh.UID)})
+		}
+		g := &c.groups[len(c.groups)-1]
+		if err := g.take(p); err != nil {
+			return fmt.Errorf("entry %d: %w", p.Place.Index, err)
+		}
+	}
+	return nil
+}
+
+// take adds an entry to what its mutation changed.
+func (g *provisional) take(p *Provisional) error {
+	e := &p.Entry
+	g.after = p.Place.Index + 1
+	switch {
+	case e.Class == lineage.Failed: // it changed nothing
+		return nil
+	case e.Class.Shows():
+		v := &p.Value
+		if v.Digest() != e.Posterior || v.UID != e.Object || !bytes.Equal(v.Key, e.Key) || v.Version < 1 {
+			return errors.New("it shows other content than it names")
+		}
+		if e.Class == lineage.Insert {
+			if v.UID != aweigh.NewUID(e.Mutation, v.Sub) {
+				return errors.New("a new object with the UID of another one")
+			}
+			g.uids[string(e.Key)] = v.UID
+		}
+		if e.Class != lineage.AliasFollow { // it follows from the put before it
+			g.ops = append(g.ops, Op{Kind: OpPut, Key: e.Key, Value: v.Value})
+		}
+	case e.Class.Clears():
+		g.ops = append(g.ops, Op{Kind: OpDelete, Key: e.Key})
+	default:
+		return fmt.Errorf("a change of class %s in an island", e.Class)
+	}
+	g.keys = append(g.keys, e.Key)
+	return nil
+}
+
+// verify checks the signatures: of the certificates, and on the bundles.
+func (c *CheckedRejoining) verify(verify votes.Verifier) error {
+	e, err := c.Origin.Epoch()
+	if err != nil {
+		return err
+	}
+	for i := range c.Handovers {
+		if e, err = e.follow(c.Handovers[i], verify); err != nil {
+			return err
+		}
+	}
+	k, err := e.Keyring()
+	if err != nil {
+		return err
+	}
+	if err := c.Final.Check(k.With(verify)); err != nil {
+		return err
+	}
+	for _, b := range c.bundles {
+		if err := verify(b.author, votes.ContextBundle, b.id[:], b.signature); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cost is what taking the changes may cost at most, by their form.
+func (c *CheckedRejoining) cost() (units int64) {
+	for i := range c.groups {
+		units += c.groups[i].cost()
+	}
+	return units + rejoinUnits
+}
+
+// cost is what the mutation of a group may cost: for each key, the search for what changed it, and the change.
+func (g *provisional) cost() int64 {
+	n := int64(mutationUnit)
+	g.mutation.Txn.Ranges(func(_, _ []byte) bool {
+		n += 4 * opUnits
+		return true
+	})
+	for i := range g.ops {
+		n += opUnits + deleteUnits + lookCost(len(g.ops[i].Value))
+	}
+	return n
+}
+
+// rejoinUnits is what a Rejoining costs, however many changes it has: the islands on record are looked at.
+const rejoinUnits = 500

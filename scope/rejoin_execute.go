@@ -1,0 +1,467 @@
+package scope
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// Islanded is the record of an island of the scope.
+type Islanded struct {
+	_        struct{} `cbor:",toarray"`
+	Prefix   []byte
+	Members  []aweigh.AnchorID
+	Weight   uint64         // of the members, in the epoch of the scope in which they founded it
+	Total    uint64         // of all anchors in that epoch
+	Height   aweigh.Height  // of the scope's block to whose state it was added
+	Revision int64          // of the scope then
+	Due      aweigh.Instant // when its changes are taken at the earliest
+	Size     int64          // entries of its lineage that are known to be final
+	Next     int64          // the first of them that has not been taken
+	Stands   int64          // mutations of which all changes were taken
+	Aside    int64          // mutations that were set aside
+	By       aweigh.Hash    // the author that put it on record
+}
+
+// done reports whether all that is known of the island was taken or set aside.
+func (i *Islanded) done() bool { return i.Next >= i.Size }
+
+// before reports whether an island's changes are taken before those of another: the order of heavier islands, of islands
+// with a newer base, and of identities.
+func (i *Islanded) before(id aweigh.ScopeID, o *Islanded, other aweigh.ScopeID) bool {
+	return cmp.Or(cmp.Compare(o.Weight, i.Weight), cmp.Compare(o.Height, i.Height), bytes.Compare(id[:], other[:])) < 0
+}
+
+// SetAside is the record of a key whose change in an island did not stand. Later changes of it in the same island are
+// set aside as well.
+type SetAside struct {
+	_        struct{}    `cbor:",toarray"`
+	Entry    int64       // of the island's lineage: the first one of the mutation
+	Mutation aweigh.Hash // of the island
+	Author   aweigh.Hash // of that mutation
+	Reason   string
+}
+
+// pastTerms names the terms of an epoch.
+type pastTerms struct {
+	_      struct{} `cbor:",toarray"`
+	Number aweigh.Epoch
+	Terms  aweigh.Hash
+}
+
+const (
+	// maxIslands bounds the islands on record.
+	maxIslands = 64
+	// maxPastTerms bounds the epochs of which an island may be taken: of shorter epochs, those of a shorter time.
+	maxPastTerms = 4096
+	// patienceOfIslands is for how many times its gathering a heavier island keeps others waiting.
+	patienceOfIslands = 10
+)
+
+var (
+	errRejoins     = errors.New("only the node of an anchor can bring in what an island decided")
+	errForeign     = errors.New("scope: the island is none of this scope")
+	errOtherTerms  = errors.New("scope: the island was founded under other terms than those of this scope then, or too long ago")
+	errIslandKnown = errors.New("scope: the island is on record already")
+	errChanged     = errors.New("it was changed in the scope meanwhile")
+	errAfterAside  = errors.New("an earlier change of it in the island did not stand")
+)
+
+// island is the island whose changes are being taken.
+type island struct {
+	id     aweigh.ScopeID
+	reason string // of the lineage's entries: the island, the mutation and its author
+	uids   map[string]aweigh.UID
+}
+
+// islandReason begins the reason of a change that an island made first.
+const islandReason = "island "
+
+func reasonOfIsland(id aweigh.ScopeID, m *CheckedMutation) string {
+	return fmt.Sprintf("%s%s: %s by %s", islandReason, id, m.ID, m.Author)
+}
+
+// ParseIsland reads the reason of an entry of a change that an island made first: the island, its mutation and the
+// author of that.
+func ParseIsland(reason string) (island aweigh.ScopeID, mutation, author aweigh.Hash, ok bool) {
+	rest, ok := strings.CutPrefix(reason, islandReason)
+	id, rest, found := strings.Cut(rest, ": ")
+	of, by, split := strings.Cut(rest, " by ")
+	by, _, _ = strings.Cut(by, "; ")
+	var errs [3]error
+	island, errs[0] = aweigh.ParseHash(id)
+	mutation, errs[1] = aweigh.ParseHash(of)
+	author, errs[2] = aweigh.ParseHash(by)
+	return island, mutation, author, ok && found && split && errors.Join(errs[:]...) == nil
+}
+
+// newUID is the identity of an object that comes to be: that which an island gave it, or a new one.
+func (x *execution) newUID(key []byte, sub uint32) aweigh.UID {
+	if x.island != nil {
+		if u, ok := x.island.uids[string(key)]; ok {
+			return u
+		}
+	}
+	return aweigh.NewUID(x.mutation.ID, sub)
+}
+
+// rejoin puts an island on record, or takes the next of its changes.
+func (x *execution) rejoin(r *CheckedRejoining) (failure, err error) {
+	if _, acts := x.epoch.seats[x.mutation.Author]; !acts {
+		return denial{errRejoins}, nil
+	}
+	if failure := x.spend(rejoinUnits); failure != nil {
+		return failure, nil
+	}
+	d := r.Origin.Descent
+	if d.Parent != x.next.head.Scope || d.Network != x.next.head.Network || d.Revision > x.next.head.Revision || d.Height > x.next.head.Height {
+		return errForeign, nil
+	}
+	known, err := x.termsAt(d.Height)
+	if err != nil {
+		return nil, err
+	}
+	if known.Terms.IsZero() || r.Terms.Hash(known.Number) != known.Terms {
+		return errOtherTerms, nil
+	}
+	k := x.space.island(r.Island)
+	var is Islanded
+	ok, err := x.view.record(k, &is)
+	if err != nil {
+		return nil, err
+	}
+	size := r.Final.Header.LineageSize
+	switch {
+	case !ok && len(r.Changes) > 0:
+		return errors.New("scope: the island is not on record yet"), nil
+	case !ok:
+		return x.putIsland(r, k)
+	case len(r.Changes) == 0 && size <= is.Size:
+		return errIslandKnown, nil
+	case len(r.Changes) == 0:
+		is.Size = size
+		x.enter(lineage.Entry{Class: lineage.Rejoined, Key: is.Prefix, Posterior: r.Island})
+		return nil, x.replace(k, is)
+	}
+	if failure, err := x.turn(r, &is); failure != nil || err != nil {
+		return failure, err
+	}
+	is.Size = max(is.Size, size)
+	for i := range r.groups {
+		if err := x.takeProvisional(r.Island, &is, &r.groups[i]); err != nil {
+			return nil, err
+		}
+	}
+	if x.changes > 0 {
+		x.next.head.Revision = x.revision()
+	}
+	return nil, x.replace(k, is)
+}
+
+func (s *space) island(id aweigh.ScopeID) []byte { return s.at(atIsland, id[:]...) }
+
+func (s *space) aside(island aweigh.ScopeID, key []byte) []byte {
+	return append(s.at(atAside, island[:]...), key...)
+}
+
+// putIsland puts an island on record. Its changes are taken once other islands had time to come on record, in the same
+// order on all nodes.
+func (x *execution) putIsland(r *CheckedRejoining, k []byte) (failure, err error) {
+	all, err := x.islands()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]aweigh.AnchorID, len(r.Origin.Anchors))
+	for i := range r.Origin.Anchors {
+		ids[i] = r.Origin.Anchors[i].Key.ID()
+	}
+	d, p := r.Origin.Descent, r.Terms.Policy.partition(r.Origin.Prefix())
+	_, weight, _ := r.Terms.islanders(d.Prefix, ids)
+	is := Islanded{
+		Prefix: d.Prefix, Members: ids, Weight: weight, Height: d.Height, Revision: d.Revision, Size: r.Final.Header.LineageSize,
+		Next: d.Keys, By: x.mutation.Author, Due: x.block.Header.Time.Add(p.Gather),
+	}
+	for _, w := range r.Terms.Weights {
+		is.Total += w
+	}
+	for i := range all { // those that come while another one gathers are taken with it
+		if o := &all[i].Islanded; o.Due > x.block.Header.Time && o.Due < is.Due {
+			is.Due = o.Due
+		}
+	}
+	if len(all) >= maxIslands {
+		if failure, err := x.forgetIsland(all); failure != nil || err != nil {
+			return failure, err
+		}
+	}
+	x.enter(lineage.Entry{Class: lineage.Rejoined, Key: d.Prefix, Posterior: r.Island})
+	x.setRecord(k, canon.Encode(is))
+	return nil, nil
+}
+
+// forgetIsland drops an island that can never be taken again, since the terms that it was founded under are forgotten.
+func (x *execution) forgetIsland(all []IslandRecord) (failure, err error) {
+	for i := range all {
+		known, err := x.termsAt(all[i].Height)
+		if err != nil {
+			return nil, err
+		}
+		if !known.Terms.IsZero() {
+			continue
+		}
+		id := all[i].ID
+		drop := [][]byte{x.space.island(id)}
+		prefix := x.space.aside(id, nil)
+		err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
+			drop = append(drop, bytes.Clone(k))
+			return true
+		})
+		for _, k := range drop {
+			if err == nil {
+				err = x.dropRecord(k)
+			}
+		}
+		return nil, err
+	}
+	return fmt.Errorf("scope: %d islands are on record, and no more are taken until the oldest is forgotten", len(all)), nil
+}
+
+// turn returns why the changes of a Rejoining are not those to take now.
+func (x *execution) turn(r *CheckedRejoining, is *Islanded) (failure, err error) {
+	now := x.block.Header.Time
+	switch first := r.Changes[0].Place.Index; {
+	case first != is.Next:
+		return fmt.Errorf("scope: entry %d of the island comes next, and not %d", is.Next, first), nil
+	case now < is.Due:
+		return fmt.Errorf("scope: other islands have until %s to come on record", is.Due.Time().UTC().Format(time.RFC3339)), nil
+	}
+	all, err := x.islands()
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		o := &all[i]
+		if o.ID == r.Island || o.done() || o.Due > is.Due || !o.before(o.ID, is, r.Island) {
+			continue
+		}
+		gather := time.Minute
+		if p := x.policy.partition(o.Prefix); p != nil {
+			gather = p.Gather
+		}
+		if now < o.Due.Add(patienceOfIslands*gather) {
+			return fmt.Errorf("scope: the changes of island %s come first", o.ID.Short()), nil
+		}
+	}
+	return nil, nil
+}
+
+// takeProvisional takes the changes of one mutation of an island, all or none.
+func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisional) error {
+	is.Next = g.after
+	if len(g.ops) == 0 {
+		return nil
+	}
+	x.purse.take(g.cost())
+	outer := x.purse
+	x.purse = purse{allowed: g.cost()}
+	x.room, x.grows, x.gives, x.bills, x.billed = nil, 0, 0, nil, nil // each for itself, as mutations are
+	x.island = &island{id: id, reason: reasonOfIsland(id, g.mutation), uids: g.uids}
+	p, failure, err := x.holdsStill(id, is, g)
+	if err == nil && failure == nil {
+		_, err = x.run(p)
+		is.Stands++
+	}
+	told := x.island.reason
+	x.purse, x.island = outer, nil
+	if err != nil || failure == nil {
+		return err
+	}
+	is.Aside++
+	rec := SetAside{Entry: g.first, Mutation: g.mutation.ID, Author: g.mutation.Author, Reason: reason(failure)}
+	for _, key := range g.keys {
+		if _, ok, err := x.r.Get(x.space.aside(id, key)); err != nil {
+			return err
+		} else if !ok {
+			x.setRecord(x.space.aside(id, key), canon.Encode(rec))
+		}
+	}
+	x.enter(lineage.Entry{Class: lineage.SetAside, Key: g.keys[0], Posterior: g.mutation.ID, Reason: told + "; " + rec.Reason})
+	return nil
+}
+
+// holdsStill plans the changes of an island's mutation; failure is the reason why they do not stand. Each key that the
+// mutation named, to look at or to change, must be as the island found it, but for what the island itself changed.
+func (x *execution) holdsStill(id aweigh.ScopeID, is *Islanded, g *provisional) (p plan, failure, err error) {
+	g.mutation.Txn.Ranges(func(key, _ []byte) bool {
+		failure, err = x.foundBy(id, is, key)
+		return failure == nil && err == nil
+	})
+	m := *g.mutation
+	m.Txn = &Txn{Success: g.ops}
+	by := x.mutation
+	x.mutation = &m // whose author has the rights, and pays
+	defer func() { x.mutation = by }()
+	if failure == nil && err == nil {
+		failure, err = x.authorized(&m)
+	}
+	if failure == nil && err == nil {
+		failure = x.next.own.ownsAll(m.Txn)
+	}
+	if failure == nil && err == nil {
+		p, failure, err = x.plan(m.Txn)
+	}
+	var needed *Approval
+	if failure == nil && err == nil {
+		needed, failure, err = x.asked(&m, &p)
+	}
+	if needed != nil {
+		failure = fmt.Errorf("the policy asks for approval of %s", needed.name())
+	}
+	return p, failure, err
+}
+
+// foundBy returns why a key is not as an island found it.
+func (x *execution) foundBy(id aweigh.ScopeID, is *Islanded, key []byte) (failure, err error) {
+	if failure := x.spend(2 * lookUnits); failure != nil {
+		return failure, nil
+	}
+	if _, aside, err := x.r.Get(x.space.aside(id, key)); err != nil {
+		return nil, err
+	} else if aside {
+		return errAfterAside, nil
+	}
+	v, ok, err := x.upTo(key, math.MaxInt64)
+	if err != nil || !ok || v.ModRevision <= is.Revision {
+		return nil, err
+	}
+	e, err := x.entryAt(v.Entry)
+	if err != nil {
+		return nil, err
+	}
+	if by, _, _, ok := ParseIsland(e.Reason); !ok || by != id {
+		return errChanged, nil
+	}
+	return nil, nil
+}
+
+// entryAt is an entry of the lineage, those of this block included.
+func (x *execution) entryAt(index int64) (e lineage.Entry, err error) {
+	if n := index - x.next.head.LineageSize; n >= 0 && n < int64(len(x.entries)) {
+		return x.entries[n], nil
+	}
+	e, ok, err := x.log.Entry(index)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no entry %d in the lineage", ErrCorrupt, index)
+	}
+	return e, err
+}
+
+// termsAt names the terms of the epoch that a block belongs to; zero if they are not on record. Of epoch 0, the genesis
+// is the record.
+func (x *execution) termsAt(at aweigh.Height) (known pastTerms, err error) {
+	var bad error
+	found := false
+	to := binary.BigEndian.AppendUint64(x.space.at(atTerms), uint64(at)+1)
+	err = x.r.Scan(x.space.at(atTerms), to, true, func(_, raw []byte) bool {
+		bad, found = canon.Decode(raw, &known), true
+		return false
+	})
+	if bad != nil {
+		err = fmt.Errorf("%w: the terms of an epoch: %w", ErrCorrupt, bad)
+	}
+	if found || err != nil {
+		return known, err
+	}
+	g, err := x.next.Genesis()
+	if err != nil || len(g.Policy.Partitions) == 0 || g.IsIsland() {
+		return known, err
+	}
+	e, err := g.Epoch()
+	if err != nil {
+		return known, err
+	}
+	t := e.Terms()
+	return pastTerms{Terms: t.Hash(0)}, nil
+}
+
+// recordTerms keeps the name of the terms of an epoch that begins, if islands may be founded in it, and forgets the
+// oldest.
+func (x *execution) recordTerms(e *Epoch, h aweigh.Hash) error {
+	if len(e.Policy.Partitions) == 0 || e.Policy.IsIsland() {
+		return nil
+	}
+	k := binary.BigEndian.AppendUint64(x.space.at(atTerms), uint64(e.Start))
+	x.setRecord(k, canon.Encode(pastTerms{Number: e.Number, Terms: h}))
+	var old [][]byte
+	var bad error
+	err := x.r.Scan(x.space.at(atTerms), k, false, func(k, raw []byte) bool {
+		var p pastTerms
+		if bad = canon.Decode(raw, &p); bad != nil || p.Number+maxPastTerms > e.Number || len(old) == 2 {
+			return false
+		}
+		old = append(old, bytes.Clone(k))
+		return true
+	})
+	if bad != nil {
+		err = fmt.Errorf("%w: the terms of an epoch: %w", ErrCorrupt, bad)
+	}
+	for _, k := range old {
+		if err == nil {
+			err = x.dropRecord(k)
+		}
+	}
+	return err
+}
+
+// IslandRecord is an island of the scope that is on record.
+type IslandRecord struct {
+	ID aweigh.ScopeID
+	Islanded
+}
+
+// Islands are those on record, by identity.
+func (s *State) Islands() ([]IslandRecord, error) { return s.view.islands() }
+
+func (v *view) islands() (all []IslandRecord, err error) {
+	prefix := v.space.at(atIsland)
+	var bad error
+	err = v.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
+		var is IslandRecord
+		copy(is.ID[:], k[len(prefix):])
+		if bad = canon.Decode(raw, &is.Islanded); bad == nil {
+			all = append(all, is)
+		}
+		return bad == nil
+	})
+	if err == nil && bad != nil {
+		err = fmt.Errorf("%w: an island: %w", ErrCorrupt, bad)
+	}
+	return all, err
+}
+
+// AsideOf visits the keys whose changes in an island did not stand, in order, until visit returns false.
+func (s *State) AsideOf(island aweigh.ScopeID, visit func(key []byte, is SetAside) bool) error {
+	prefix := s.space.aside(island, nil)
+	var bad error
+	err := s.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
+		var is SetAside
+		if bad = canon.Decode(raw, &is); bad != nil {
+			return false
+		}
+		return visit(bytes.Clone(k[len(prefix):]), is)
+	})
+	if err == nil && bad != nil {
+		err = fmt.Errorf("%w: what was set aside: %w", ErrCorrupt, bad)
+	}
+	return err
+}
