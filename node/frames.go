@@ -66,7 +66,7 @@ func (n *Node) gossip(from peer.ID, topic p2p.Topic, data []byte) p2p.Verdict {
 
 func (n *Node) peer(id peer.ID, up bool) {
 	n.states.linked(id, up)
-	for _, p := range n.Replicas() {
+	for _, p := range n.parts() {
 		if !up {
 			p.readers.parted(id, n.called.of(id))
 		}

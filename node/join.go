@@ -100,6 +100,13 @@ func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte
 		}
 		return n.serveCover(ctx, machine.Peer(from.String()), ask)
 	}
+	if body, ok := bytes.CutPrefix(req, []byte(askIsland)); ok {
+		var ask islandAsk
+		if err := canon.Decode(body, &ask); err != nil {
+			return nil, err
+		}
+		return n.serveIsland(p, ask)
+	}
 	if string(req) == askWhere {
 		return canon.Encode(n.of.endpoint()), nil
 	}

@@ -51,6 +51,7 @@ type Node struct {
 	signals      signals
 	remoteLeases remoteLeases
 	silences     silences // of the node's own anchor
+	islands      islands
 
 	mu       sync.RWMutex
 	broken   map[aweigh.ScopeID]error
@@ -94,7 +95,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), memory: newWatchBudget(cfg.WatchMemory, cfg.WatchSlow), answers: NewAnswerBudget(cfg.AnswerMemory, cfg.Timeout, cfg.WatchSlow), tasks: newTasks(context.Background()), refusals: newRefusals(), nonMembers: admission.NewNonMembers(), repeats: admission.NewRepeats(), announces: admission.NewAnnouncements(), sharing: admission.NewSharing(admission.RunQueue(time.Now)), met: newMembers(), states: newStates(), replicas: make(map[place]*Replica), topics: make(map[p2p.Topic]*Replica), opened: make(chan struct{}), moved: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), memory: newWatchBudget(cfg.WatchMemory, cfg.WatchSlow), answers: NewAnswerBudget(cfg.AnswerMemory, cfg.Timeout, cfg.WatchSlow), tasks: newTasks(context.Background()), refusals: newRefusals(), nonMembers: admission.NewNonMembers(), repeats: admission.NewRepeats(), announces: admission.NewAnnouncements(), sharing: admission.NewSharing(admission.RunQueue(time.Now)), met: newMembers(), states: newStates(), replicas: make(map[place]*Replica), topics: make(map[p2p.Topic]*Replica), opened: make(chan struct{}), moved: make(chan struct{}), islands: islands{since: make(map[*Replica]time.Time)}}
 	n.anchor.Store(cfg.Anchor)
 	n.pin.want = cfg.Trusted
 	if _, ok, err := machine.StoredGenesis(cfg.Store); err != nil {
@@ -120,6 +121,9 @@ func New(cfg Config) (*Node, error) {
 		if err == nil {
 			err = n.openChildren(n.root)
 		}
+	}
+	if err == nil {
+		err = n.openIslands()
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.host.Close())
@@ -162,11 +166,11 @@ func (n *Node) connect() error {
 // Start listens and begins to connect, so that Addrs returns the addresses. Run calls it if it was not called before.
 func (n *Node) Start() error {
 	n.started.Do(func() {
-		n.meetMembers(n.Replicas()...)
+		n.meetMembers(n.parts()...)
 		if n.startErr = n.host.Start(); n.startErr != nil {
 			return
 		}
-		for _, p := range n.Replicas() {
+		for _, p := range n.parts() {
 			if n.startErr = n.host.Join(p.topic()); n.startErr != nil {
 				return
 			}
@@ -181,8 +185,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if err == nil {
 		err = n.live(ctx)
 	}
-	parts := n.Replicas()
-	for _, p := range parts {
+	for _, p := range n.parts() {
 		p.intake.Close()
 		p.runner.replies.close(ErrStopped)
 	}
@@ -197,7 +200,7 @@ func (n *Node) Close() (err error) {
 		defer slow.Stop()
 		n.tasks.close() // before what they use
 		err = n.host.Close()
-		for _, p := range n.Replicas() {
+		for _, p := range n.parts() {
 			err = errors.Join(err, p.release())
 		}
 	})
@@ -218,6 +221,7 @@ func (n *Node) live(ctx context.Context) error {
 	l.start("lag", n.watchLag)
 	l.start("anchors' states", n.watchStates)
 	l.start("leases", n.followLeases)
+	l.start("islands", n.tendIslands)
 	n.mu.Unlock()
 	var err error
 	select {

@@ -143,7 +143,7 @@ func (n *Replica) proposeAt(ctx context.Context, class scope.Class, content []by
 		if err := n.costs.WaitPriced(ctx, reserve, keys, n.prefix); err != nil {
 			return machine.Receipt{}, err
 		}
-		s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: tried || once.Patient, done: make(chan machine.Reply, 1)}
+		s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: tried || once.Patient || class == scope.Rejoin, done: make(chan machine.Reply, 1)}
 		if r, err = n.attempt(ctx, s); err != nil || r.Code != scope.Exceeded {
 			break
 		}

@@ -355,9 +355,9 @@ func (p *Policy) covering(op *Op, verb string) (needed *Approval, failure error)
 	return p.longest(op, op.Kind == OpDelete, verb)
 }
 
-// AsksOfKeys reports whether some change of a key needs approval.
+// AsksOfKeys reports whether some change of a key needs approval, or may ask for it where islands decide.
 func (p *Policy) AsksOfKeys() bool {
-	return slices.ContainsFunc(p.Approvals, func(a Approval) bool { return a.ofKeys() })
+	return len(p.Partitions) > 0 || slices.ContainsFunc(p.Approvals, func(a Approval) bool { return a.ofKeys() })
 }
 
 // Covers is the approval that a put of a key by no action needs, or its deletion; nil if it needs none.

@@ -281,6 +281,9 @@ func (x *execution) asked(m *CheckedMutation, p *plan) (needed *Approval, failur
 		return nil, failure, err
 	}
 	needed, failure = x.policy.approval(all, m.asksBy())
+	if needed == nil && failure == nil && m.Patient {
+		needed = x.policy.apart(all)
+	}
 	return needed, failure, nil
 }
 

@@ -100,6 +100,23 @@ func (p *Policy) PartitionOf(key []byte) *Partition {
 	return nil
 }
 
+// apart is the approval of a patient mutation of keys of one partition, which needs none otherwise; nil if it changes
+// others. So what an island decided and the scope set aside can be put to the vote.
+func (p *Policy) apart(pl *plan) *Approval {
+	var of *Partition
+	for _, op := range pl.writes() {
+		q := p.PartitionOf(op.Key)
+		if q == nil || len(op.End) > 0 || of != nil && of != q {
+			return nil
+		}
+		of = q
+	}
+	if of == nil || len(pl.inner) > 0 {
+		return nil
+	}
+	return &Approval{Matter: Changes, Prefix: of.Prefix, Num: 1, Den: 2, Window: of.Window}
+}
+
 // IsIsland reports whether the policy is that of an island.
 func (p *Policy) IsIsland() bool { return len(p.Partitions) == 1 && p.Partitions[0].Island }
 

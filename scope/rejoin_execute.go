@@ -52,6 +52,12 @@ type SetAside struct {
 	Reason   string
 }
 
+// Conflicts reports whether the change did not stand because the scope had changed what the island found, and not for
+// want of a right.
+func (a *SetAside) Conflicts() bool {
+	return a.Reason == reason(errChanged) || a.Reason == reason(errAfterAside)
+}
+
 // pastTerms names the terms of an epoch.
 type pastTerms struct {
 	_      struct{} `cbor:",toarray"`

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
 )
 
 // IslandSource is what a member of an island has of it.
@@ -117,4 +118,35 @@ func (s *State) shown(key []byte, rev int64, digest aweigh.Hash) (v KeyValue, er
 		err = fmt.Errorf("%w: no version of %q at revision %d is the one that the lineage names", ErrCorrupt, key, rev)
 	}
 	return v, err
+}
+
+// ChangedBy is what a mutation of an island put and deleted, whose entries begin at an index, and an entry of it, which
+// says who asked for it.
+func (s *State) ChangedBy(first int64) (ops []Op, of lineage.Entry, err error) {
+	for at := first; at < s.head.LineageSize; at++ {
+		e, ok, err := s.Lineage().Entry(at)
+		if err == nil && !ok {
+			err = fmt.Errorf("%w: no entry %d in the lineage", ErrCorrupt, at)
+		}
+		if err != nil {
+			return nil, of, err
+		}
+		if at == first {
+			of = e
+		}
+		if e.Mutation != of.Mutation {
+			break
+		}
+		switch {
+		case e.Class.Clears():
+			ops = append(ops, Op{Kind: OpDelete, Key: e.Key})
+		case e.Class.Shows() && e.Class != lineage.AliasFollow:
+			v, err := s.shown(e.Key, e.Revision, e.Posterior)
+			if err != nil {
+				return nil, of, err
+			}
+			ops = append(ops, Op{Kind: OpPut, Key: e.Key, Value: v.Value})
+		}
+	}
+	return ops, of, nil
 }

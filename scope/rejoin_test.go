@@ -419,3 +419,29 @@ func TestRevokedAuthorsOfIslandsAreSetAside(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
+
+// TestWhatWasSetAsideCanBeVotedOn: a patient write of keys of a partition, which takes no approval otherwise, opens a
+// motion.
+func TestWhatWasSetAsideCanBeVotedOn(t *testing.T) {
+	r := newShip(t)
+	m := r.put("/ship/log", "1")
+	m.Patient = true
+	if out := r.step(m).Outcomes[0]; out.Code != Pending {
+		t.Errorf("%s %s", out.Code, out.Reason)
+	}
+	mo, end, err := r.state.Motion(votes.MotionID(ID(withAuthor(m, r.author).Encode())))
+	if err != nil || mo == nil || end != nil || mo.Approval.Window != time.Hour {
+		t.Errorf("%+v, %+v, %v", mo, end, err)
+	}
+	for name, m := range map[string]Mutation{"elsewhere": r.put("/land/x", "1"), "here and there": r.ops(put("/ship/log", "1"), put("/land/x", "1"))} { // order-free
+		m.Patient = true
+		if out := r.step(m).Outcomes[0]; out.Code != Failed || !errors.Is(Failure(out.Reason), ErrPatient) {
+			t.Errorf("%s: %s %s", name, out.Code, out.Reason)
+		}
+	}
+}
+
+func withAuthor(m Mutation, key votes.PrivateKey) Mutation {
+	m.Author = key.Public().ID()
+	return m
+}

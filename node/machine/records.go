@@ -28,6 +28,8 @@ import (
 //	l<ballot>        a ballot on a motion that closed before a block had it
 //	m<motion>        scope.Minutes of a motion that the state has forgotten
 //	p<bundle>        a bundle of this node's clients that waits for a quorum
+//	w<island>        scope.Genesis of an island that this node's anchor is a member of
+//	W<mutation>      a motion was opened about a mutation of an island that the scope set aside
 //	u                Vouched: by what the newest state can be checked
 //	t<anchor><height><n>  trust.Change of an anchor that the block at a height made
 func Record(id aweigh.ScopeID, letter byte, rest ...byte) []byte {

@@ -1,0 +1,307 @@
+package node
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Anchors without a quorum found an island (scope.Partition): a scope of its own, with a replica as every other, which
+// no route leads to. Requests that ask for provisional decisions go there. Once the scope decides again, the island
+// takes no more, and its members bring what it decided into the scope.
+
+// island is one that this node's anchor is a member of.
+type island struct {
+	of      *Replica // in the scope
+	replica *Replica // in the island
+	genesis scope.Genesis
+	closed  time.Time // when the scope was first seen to decide again; zero: it has not
+	busy    bool      // rejoin runs
+	done    bool      // the scope has all of it
+	unasked []aweigh.AnchorID
+}
+
+// islands holds the islands of a node, and since when its scopes have no quorum.
+type islands struct {
+	mu    sync.Mutex
+	all   []*island              // in the order in which they were founded or opened
+	since map[*Replica]time.Time // of scopes with partitions in which this node's anchor has a seat
+}
+
+// Island is an island as one of its members sees it.
+type Island struct {
+	ID      aweigh.ScopeID
+	Scope   aweigh.ScopeID
+	Prefix  []byte
+	Members []scope.Anchor
+	Weight  uint64        // of the members in the scope
+	Total   uint64        // of all anchors in the scope
+	Base    aweigh.Height // of the scope's block to whose state it was added
+	Head    scope.Head    // of the island
+	Open    bool          // it takes changes: the scope decides nothing
+	Done    bool          // the scope has all of it
+}
+
+// ErrNoIsland is wrapped where nothing can be decided provisionally.
+var ErrNoIsland = errors.New("node: no provisional decision")
+
+// islandTick is how often a node looks whether an island is to be founded or to rejoin.
+const islandTick = 500 * time.Millisecond
+
+// parts returns the node's replicas in all scopes that it follows, and in its islands.
+func (n *Node) parts() []*Replica {
+	all := n.Replicas()
+	n.islands.mu.Lock()
+	defer n.islands.mu.Unlock()
+	for _, is := range n.islands.all {
+		all = append(all, is.replica)
+	}
+	return all
+}
+
+// Islands returns the islands of which this node's anchor is a member, in the order in which they were founded.
+func (n *Node) Islands() (all []Island) {
+	n.islands.mu.Lock()
+	defer n.islands.mu.Unlock()
+	for _, is := range n.islands.all {
+		all = append(all, is.info())
+	}
+	return all
+}
+
+func (is *island) info() Island {
+	d, e := is.genesis.Descent, is.of.epochs.epoch()
+	i := Island{
+		ID: is.replica.id, Scope: is.of.id, Prefix: is.genesis.Prefix(), Members: is.genesis.Anchors, Base: d.Height, Head: is.replica.LastHead(),
+		Open: is.closed.IsZero() && is.of.LastHead().Block == d.Block, Done: is.done, Total: e.Roster.Weights.Total(),
+	}
+	for k := range i.Members {
+		i.Weight += e.Roster.Weights.Of(i.Members[k].Key.ID())
+	}
+	return i
+}
+
+// openIslands opens the islands that the store has and that have not rejoined.
+func (n *Node) openIslands() error {
+	for _, p := range n.Replicas() {
+		prefix := machine.Record(p.id, islandLetter)
+		var geneses [][]byte
+		err := n.cfg.Store.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, raw []byte) bool {
+			geneses = append(geneses, bytes.Clone(raw))
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		for _, raw := range geneses {
+			g, err := scope.DecodeGenesis(raw)
+			if err == nil {
+				_, err = n.openIsland(p, g)
+			}
+			if err != nil {
+				return fmt.Errorf("node: an island of %s: %w", p.name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// islandLetter marks a record of an island that this node's anchor is a member of: its genesis.
+const islandLetter = 'w'
+
+func keyIsland(of, island aweigh.ScopeID) []byte {
+	return machine.Record(of, islandLetter, island[:]...)
+}
+
+// openIsland opens the replica in an island, whose state the store has.
+func (n *Node) openIsland(of *Replica, g scope.Genesis) (*island, error) {
+	c, err := newReplica(n, g)
+	if err != nil {
+		return nil, err
+	}
+	is := &island{of: of, replica: c, genesis: g}
+	n.islands.mu.Lock()
+	n.islands.all = append(n.islands.all, is)
+	n.islands.mu.Unlock()
+	n.add(c)
+	n.mu.RLock()
+	runs := n.session != nil
+	n.mu.RUnlock()
+	if !runs { // Start does the rest
+		return is, nil
+	}
+	n.meetMembers(c)
+	for _, info := range n.host.Peers() {
+		c.peer(info.ID, true)
+	}
+	return is, n.host.Join(c.topic())
+}
+
+// tendIslands founds islands where there is no quorum, and brings back what they decided.
+func (n *Node) tendIslands(ctx context.Context) {
+	tick := time.NewTicker(islandTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, p := range n.Replicas() {
+			n.tendScope(ctx, p)
+		}
+		n.islands.mu.Lock()
+		all := slices.Clone(n.islands.all)
+		n.islands.mu.Unlock()
+		for _, is := range all {
+			n.tendIsland(is)
+		}
+	}
+}
+
+// tendScope notes whether a scope has a quorum, and founds islands.
+func (n *Node) tendScope(ctx context.Context, p *Replica) {
+	parts := p.epochs.epoch().Policy.Partitions
+	if len(parts) == 0 || p.vacant.Load() {
+		return
+	}
+	s := p.Status()
+	r := p.reach(s)
+	apart := n.apartFor(p, r.Failures < 0 && !s.Self.IsZero())
+	for i := range parts {
+		if apart >= parts[i].After {
+			n.tryFound(ctx, p, &parts[i], s.Self, r)
+		}
+	}
+}
+
+// apartFor notes whether there is no quorum, and returns for how long there has been none.
+func (n *Node) apartFor(p *Replica, apart bool) time.Duration {
+	n.islands.mu.Lock()
+	defer n.islands.mu.Unlock()
+	since, was := n.islands.since[p]
+	switch {
+	case !apart:
+		delete(n.islands.since, p)
+		return 0
+	case !was:
+		n.islands.since[p] = time.Now()
+		return 0
+	}
+	return time.Since(since)
+}
+
+// apart returns for how long a scope has had no quorum, 0 if it has one.
+func (n *Node) apart(p *Replica) time.Duration {
+	n.islands.mu.Lock()
+	defer n.islands.mu.Unlock()
+	if since, ok := n.islands.since[p]; ok {
+		return time.Since(since)
+	}
+	return 0
+}
+
+// islandOf returns the newest island that decides on the keys of a prefix on top of a block; nil if there is none.
+func (n *Node) islandOf(p *Replica, prefix []byte, base aweigh.Hash) *island {
+	n.islands.mu.Lock()
+	defer n.islands.mu.Unlock()
+	for _, is := range slices.Backward(n.islands.all) {
+		if is.of == p && bytes.Equal(is.genesis.Prefix(), prefix) && is.genesis.Descent.Block == base {
+			return is
+		}
+	}
+	return nil
+}
+
+// provisional calls f with the island that decides on some keys. Errors wrap ErrNoIsland, or are those of f.
+func (n *Node) provisional(ctx context.Context, keys referral.Ranges, f func(*Replica) error) (i Island, err error) {
+	err = n.withHeld(ctx, keys, func(p *Replica) error {
+		is, err := n.island(p, keys)
+		if err != nil {
+			return err
+		}
+		n.islands.mu.Lock()
+		i = is.info()
+		n.islands.mu.Unlock()
+		return f(is.replica)
+	})
+	return i, err
+}
+
+// island returns the open island of a scope that decides on some keys.
+func (n *Node) island(p *Replica, keys referral.Ranges) (*island, error) {
+	policy := &p.epochs.epoch().Policy
+	var part *scope.Partition
+	var outside []byte
+	keys(func(key, end []byte) bool {
+		q := policy.PartitionOf(key)
+		if q == nil || part != nil && q != part || !scope.Covers(q.Prefix, key, end) {
+			outside = key
+			return false
+		}
+		part = q
+		return true
+	})
+	if part == nil || outside != nil {
+		return nil, fmt.Errorf("%w: no partition of the policy covers %q (aweigh policy show)", ErrNoIsland, outside)
+	}
+	if is := n.islandOf(p, part.Prefix, p.LastHead().Block); is != nil && is.closed.IsZero() {
+		return is, nil
+	}
+	switch apart := n.apart(p); {
+	case p.anchor.Load() == nil:
+		return nil, fmt.Errorf("%w: this node holds no anchor; ask the node of one", ErrNoIsland)
+	case apart == 0:
+		return nil, fmt.Errorf("%w: the scope has a quorum, so it decides for good; leave --provisional out", ErrNoIsland)
+	case apart < part.After:
+		return nil, fmt.Errorf("%w: there has been no quorum for %v, and the policy asks for %v", ErrNoIsland, apart.Round(time.Second), part.After)
+	}
+	r := p.Reach()
+	return nil, fmt.Errorf("%w: no island stands yet: anchors of weight %d of %d are reachable, and the policy asks for %d/%d; all of them must have had no quorum for %v",
+		ErrNoIsland, r.Weight, r.Total, part.Num, part.Den, part.After)
+}
+
+// TxnProvisional has a transaction decided by the island that this node's anchor is a member of, and waits for that. The
+// decision is no decision of the scope. Errors wrap ErrNoIsland if no island decides on the keys.
+func (n *Node) TxnProvisional(ctx context.Context, t scope.Txn, once Once) (r machine.Receipt, i Island, err error) {
+	i, err = n.provisional(ctx, t.Ranges, func(p *Replica) error {
+		r, err = p.Txn(ctx, t, once)
+		return err
+	})
+	return r, i, err
+}
+
+// RangeProvisional reads from the island that decides on some keys.
+func (n *Node) RangeProvisional(ctx context.Context, key, end []byte, opts scope.Range) (r scope.RangeResult, i Island, err error) {
+	i, err = n.provisional(ctx, referral.Between(key, end), func(p *Replica) error {
+		v, err := p.Read(ctx, true)
+		if err != nil {
+			return err
+		}
+		r, err = v.Range(key, end, opts)
+		return errors.Join(err, v.Close())
+	})
+	return r, i, err
+}
+
+// rank is the place of this node's anchor among the members.
+func (is *island) rank() int {
+	self := is.of.Status().Self
+	return max(0, slices.IndexFunc(is.genesis.Anchors, func(a scope.Anchor) bool { return a.Key.ID() == self }))
+}
+
+// least is the anchor with the least identity.
+func least(ids []aweigh.AnchorID) aweigh.AnchorID {
+	return slices.MinFunc(ids, func(a, b aweigh.AnchorID) int { return cmp.Or(bytes.Compare(a[:], b[:])) })
+}
