@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
@@ -95,33 +94,17 @@ func (is *island) info() Island {
 // openIslands opens the islands that the store has and that have not rejoined.
 func (n *Node) openIslands() error {
 	for _, p := range n.Replicas() {
-		prefix := machine.Record(p.id, islandLetter)
-		var geneses [][]byte
-		err := n.cfg.Store.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, raw []byte) bool {
-			geneses = append(geneses, bytes.Clone(raw))
-			return true
-		})
-		if err != nil {
-			return err
-		}
-		for _, raw := range geneses {
-			g, err := scope.DecodeGenesis(raw)
+		geneses, err := machine.StoredIslands(n.cfg.Store, p.id)
+		for i := range geneses {
 			if err == nil {
-				_, err = n.openIsland(p, g)
+				_, err = n.openIsland(p, geneses[i])
 			}
-			if err != nil {
-				return fmt.Errorf("node: an island of %s: %w", p.name(), err)
-			}
+		}
+		if err != nil {
+			return fmt.Errorf("node: an island of %s: %w", p.name(), err)
 		}
 	}
 	return nil
-}
-
-// islandLetter marks a record of an island that this node's anchor is a member of: its genesis.
-const islandLetter = 'w'
-
-func keyIsland(of, island aweigh.ScopeID) []byte {
-	return machine.Record(of, islandLetter, island[:]...)
 }
 
 // openIsland opens the replica in an island, whose state the store has.

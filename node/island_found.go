@@ -186,7 +186,7 @@ func (n *Node) foundIsland(p *Replica, prefix []byte, members []aweigh.AnchorID,
 		}
 		return is, nil
 	}
-	if err := n.cfg.Store.Commit(append(ops, kv.Set(keyIsland(p.id, g.Hash()), g.Encode())), true); err != nil {
+	if err := n.cfg.Store.Commit(append(ops, kv.Set(machine.KeyIsland(p.id, g.Hash()), g.Encode())), true); err != nil {
 		return nil, err
 	}
 	is, err := n.openIsland(p, g)

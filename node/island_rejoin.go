@@ -180,13 +180,10 @@ func (n *Node) voteOnAside(ctx context.Context, is *island, rec *scope.IslandRec
 	return nil
 }
 
-// asideLetter marks a record that a motion about what was set aside was opened.
-const asideLetter = 'W'
-
 // voteOn opens a motion about one mutation of the island, once.
 func (n *Node) voteOn(ctx context.Context, is *island, a *scope.SetAside) error {
 	p := is.of
-	k := machine.Record(p.id, asideLetter, a.Mutation[:]...)
+	k := machine.KeyAside(p.id, a.Mutation)
 	if _, opened, err := n.cfg.Store.Get(k); opened || err != nil || !a.Conflicts() {
 		return err
 	}

@@ -199,7 +199,16 @@ func (a *auditor) scope(g scope.Genesis) error {
 			return err
 		}
 	}
-	return nil
+	islands, err := machine.StoredIslands(a.r, id)
+	if errors.Is(err, scope.ErrInvalid) {
+		err = forged("%w", err)
+	}
+	for i := range islands {
+		if err == nil {
+			err = a.scope(islands[i])
+		}
+	}
+	return err
 }
 
 // elsewhere checks what a store has of a scope that the node does not hold: handovers.

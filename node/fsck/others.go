@@ -115,6 +115,11 @@ func (a *auditor) own(x *audited, k, v []byte) (err error) {
 		if k[head] == 'V' {
 			err = errors.New("a scope without a state has one")
 		}
+	case 'w': // was opened
+	case 'W':
+		if !hash || !bytes.Equal(v, []byte{1}) {
+			err = errors.New("of no mutation")
+		}
 	case 'b':
 		var b *scope.Block
 		if b, err = scope.DecodeBlock(v, scope.MostLimits(), nil); err == nil && (!hash || b.Hash() != aweigh.Hash(rest)) {

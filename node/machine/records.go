@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -80,6 +81,28 @@ func KeyLate(id aweigh.ScopeID, ballot aweigh.Hash) []byte    { return Record(id
 
 func KeyHandover(id aweigh.ScopeID, h aweigh.Height) []byte {
 	return Record(id, 'e', binary.BigEndian.AppendUint64(nil, uint64(h))...)
+}
+
+// KeyIsland returns the key of the genesis of an island of a scope, of which this node's anchor is a member.
+func KeyIsland(of, island aweigh.ScopeID) []byte { return Record(of, 'w', island[:]...) }
+
+// KeyAside returns the key that marks that a motion was opened about a mutation of an island.
+func KeyAside(of aweigh.ScopeID, mutation aweigh.Hash) []byte { return Record(of, 'W', mutation[:]...) }
+
+// StoredIslands returns the geneses of the islands of a scope that are in a store. Errors wrap scope.ErrInvalid where
+// one is none.
+func StoredIslands(r kv.Reader, of aweigh.ScopeID) (all []scope.Genesis, err error) {
+	var bad error
+	prefix := Record(of, 'w')
+	err = r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
+		var g scope.Genesis
+		if g, bad = scope.DecodeGenesis(raw); bad == nil && (!g.IsIsland() || g.Descent.Parent != of || !bytes.Equal(k, KeyIsland(of, g.Hash()))) {
+			bad = fmt.Errorf("%w: the genesis of an island under another key", scope.ErrInvalid)
+		}
+		all = append(all, g)
+		return bad == nil
+	})
+	return all, errors.Join(err, bad)
 }
 
 // History reads the final blocks of one scope from a store.
