@@ -34,6 +34,7 @@ const (
 	Busy      = "busy"
 	Stopped   = "stopped"
 	Denied    = "denied"
+	NoIsland  = "no_island"
 )
 
 // problems maps errors to codes, the most specific first.
@@ -45,6 +46,7 @@ var problems = []struct {
 	{node.ErrStopped, connect.CodeUnavailable, Stopped},
 	{node.ErrUnread, connect.CodeUnavailable, Unread},
 	{node.ErrInstalling, connect.CodeUnavailable, Unread}, // another node may answer
+	{node.ErrNoIsland, connect.CodeFailedPrecondition, NoIsland},
 	{node.ErrNoAnchor, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrUnseated, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrSeated, connect.CodeFailedPrecondition, Invalid},

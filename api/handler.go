@@ -29,6 +29,9 @@ type Node interface {
 	Invite(ctx context.Context, t node.Tickets, once node.Once) (node.Invite, machine.Receipt, error)
 	Pin() node.Pin
 	Backup(give func([]node.BackupFile) error) error
+	Islands() []node.Island
+	TxnProvisional(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, node.Island, error)
+	RangeProvisional(ctx context.Context, key, end []byte, r scope.Range) (scope.RangeResult, scope.Head, node.Island, error)
 }
 
 // Routes answers requests about keys and motions: *node.Node finds their scope, *node.Replica asks its own.

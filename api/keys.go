@@ -15,15 +15,24 @@ import (
 // txn proposes a transaction and returns the outcome. A repetition of a
 // request that is final already is answered from the record, which keeps no
 // responses.
-func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (machine.Receipt, error) {
+func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once, provisional bool) (r machine.Receipt, h *aweighv1.Header, err error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
 	rightsIn(ctx).Bound(&t)
-	r, err := s.route.Txn(ctx, t, onceOf(ctx, once))
-	if err != nil {
-		return r, problem(err)
+	var on node.Island
+	if provisional {
+		r, on, err = s.node.TxnProvisional(ctx, t, onceOf(ctx, once))
+	} else {
+		r, err = s.route.Txn(ctx, t, onceOf(ctx, once))
 	}
-	return r, failure(r)
+	if err != nil {
+		return r, nil, problem(err)
+	}
+	h = s.written(r)
+	if provisional {
+		h.Island = islandOf(&on)
+	}
+	return r, h, failure(r)
 }
 
 // repeated reports whether a receipt for t comes from the record: every operation
@@ -37,33 +46,34 @@ func repeated(t scope.Txn, r machine.Receipt) bool {
 }
 
 // one is the transaction of a single operation. A repetition has no response.
-func (s *service) one(ctx context.Context, op scope.Op, once *aweighv1.Once) (r machine.Receipt, resp *scope.Response, again bool, err error) {
+func (s *service) one(ctx context.Context, op scope.Op, once *aweighv1.Once, provisional bool) (h *aweighv1.Header, resp *scope.Response, again bool, err error) {
 	t := scope.Txn{Success: []scope.Op{op}}
-	if r, err = s.txn(ctx, t, once); err != nil || repeated(t, r) {
-		return r, &scope.Response{}, true, err
+	r, h, err := s.txn(ctx, t, once, provisional)
+	if err != nil || repeated(t, r) {
+		return h, &scope.Response{}, true, err
 	}
-	return r, &r.Responses[0], false, nil
+	return h, &r.Responses[0], false, nil
 }
 
 // Put implements aweighv1connect.NodeHandler.
 func (s *service) Put(ctx context.Context, req *connect.Request[aweighv1.PutRequest]) (*connect.Response[aweighv1.PutResponse], error) {
-	r, resp, again, err := s.one(ctx, putOf(req.Msg), req.Msg.Once)
+	h, resp, again, err := s.one(ctx, putOf(req.Msg), req.Msg.Once, req.Msg.Provisional)
 	if err != nil {
 		return nil, err
 	}
 	out := putResponse(resp)
-	out.Header, out.Repeated = s.written(r), again
+	out.Header, out.Repeated = h, again
 	return connect.NewResponse(out), nil
 }
 
 // Delete implements aweighv1connect.NodeHandler.
 func (s *service) Delete(ctx context.Context, req *connect.Request[aweighv1.DeleteRequest]) (*connect.Response[aweighv1.DeleteResponse], error) {
-	r, resp, again, err := s.one(ctx, deleteOf(req.Msg), req.Msg.Once)
+	h, resp, again, err := s.one(ctx, deleteOf(req.Msg), req.Msg.Once, req.Msg.Provisional)
 	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&aweighv1.DeleteResponse{
-		Header: s.written(r), Deleted: resp.Deleted, PrevKvs: kvsOf(resp.Prev), Repeated: again,
+		Header: h, Deleted: resp.Deleted, PrevKvs: kvsOf(resp.Prev), Repeated: again,
 	}), nil
 }
 
@@ -73,12 +83,12 @@ func (s *service) Txn(ctx context.Context, req *connect.Request[aweighv1.TxnRequ
 	if err != nil {
 		return nil, problem(err)
 	}
-	r, err := s.txn(ctx, t, req.Msg.Once)
+	r, h, err := s.txn(ctx, t, req.Msg.Once, req.Msg.Provisional)
 	if err != nil {
 		return nil, err
 	}
 	out := txnResponse(r.Succeeded, r.Responses)
-	out.Header, out.Repeated = s.written(r), repeated(t, r)
+	out.Header, out.Repeated = h, repeated(t, r)
 	return connect.NewResponse(out), nil
 }
 
@@ -98,6 +108,16 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 	defer a.Until(ctx) // which ends when the client has taken it
 	ctx, cancel := patient(a.In(ctx))
 	defer cancel()
+	if m.Provisional {
+		res, head, on, err := s.node.RangeProvisional(ctx, m.Key, m.RangeEnd, rangeOf(m))
+		if err != nil {
+			return nil, problem(err)
+		}
+		out := rangeResponse(&res)
+		out.Header = s.read(head, true)
+		out.Header.Island = islandOf(&on)
+		return connect.NewResponse(out), nil
+	}
 	res, head, err := s.route.Range(ctx, m.Key, m.RangeEnd, rangeOf(m), !m.Serializable)
 	if err != nil {
 		return nil, problem(err)

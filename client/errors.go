@@ -47,6 +47,8 @@ var (
 	// ErrExpired means that the time by which a write had to be ordered has passed. This request changed nothing;
 	// one before it with the same nonce may have.
 	ErrExpired = errors.New("client: the request has expired")
+	// ErrNoIsland means that no island decides on the keys: nothing was decided provisionally.
+	ErrNoIsland = errors.New("client: no island decides on the keys")
 	// ErrNotHeld means that the node does not hold the scope, and cannot pass the request on.
 	ErrNotHeld = errors.New("client: the node does not hold the scope")
 )
@@ -84,7 +86,7 @@ func (g *Gone) Unwrap() error { return g.Cause }
 var kinds = map[string]error{
 	"undecided": ErrUndecided, "failed": ErrFailed, "pending": ErrPending, "unread": ErrUnread, "compacted": ErrCompacted,
 	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "expired": ErrExpired, "not_held": ErrNotHeld, "busy": ErrBusy, "stopped": ErrUnreachable,
-	"denied": ErrDenied,
+	"denied": ErrDenied, "no_island": ErrNoIsland,
 }
 
 // failure is an error of a call, with the node's Problem.

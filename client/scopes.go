@@ -70,3 +70,8 @@ func (c *Client) Scopes(ctx context.Context) ([]*aweighv1.Scope, error) {
 	resp, err := read(ctx, c, aweighv1connect.NodeClient.Scopes, &aweighv1.ScopesRequest{})
 	return resp.GetScopes(), err
 }
+
+// Islands lists the islands of a scope: those that the node's anchor is a member of, and those on the scope's record.
+func (c *Client) Islands(ctx context.Context, req *aweighv1.IslandsRequest) (*aweighv1.IslandsResponse, error) {
+	return read(ctx, c, aweighv1connect.NodeClient.Islands, req)
+}

@@ -265,17 +265,13 @@ func (n *Node) TxnProvisional(ctx context.Context, t scope.Txn, once Once) (r ma
 	return r, i, err
 }
 
-// RangeProvisional reads from the island that decides on some keys.
-func (n *Node) RangeProvisional(ctx context.Context, key, end []byte, opts scope.Range) (r scope.RangeResult, i Island, err error) {
+// RangeProvisional reads from the island that decides on some keys, what was decided there before the call.
+func (n *Node) RangeProvisional(ctx context.Context, key, end []byte, opts scope.Range) (r scope.RangeResult, h scope.Head, i Island, err error) {
 	i, err = n.provisional(ctx, referral.Between(key, end), func(p *Replica) error {
-		v, err := p.Read(ctx, true)
-		if err != nil {
-			return err
-		}
-		r, err = v.Range(key, end, opts)
-		return errors.Join(err, v.Close())
+		r, h, err = p.Range(ctx, key, end, opts, true)
+		return err
 	})
-	return r, i, err
+	return r, h, i, err
 }
 
 // rank is the place of this node's anchor among the members.

@@ -109,7 +109,7 @@ func (t *Terms) islanders(prefix []byte, members []aweigh.AnchorID) (anchors []A
 
 // islandTakes returns why an island does not take a mutation.
 func (m *CheckedMutation) islandTakes() error {
-	if m.Class != Write || len(m.grants) > 0 || m.Patient || len(m.Txn.Reach) > 0 {
+	if m.Class != Write || len(m.grants) > 0 || m.Patient {
 		return ErrIslandTakes
 	}
 	for _, branch := range [][]Op{m.Txn.Success, m.Txn.Failure} {

@@ -313,7 +313,7 @@ func (x *execution) holdsStill(id aweigh.ScopeID, is *Islanded, g *provisional) 
 		return failure == nil && err == nil
 	})
 	m := *g.mutation
-	m.Txn = &Txn{Success: g.ops}
+	m.Txn = &Txn{Success: g.ops, Reach: m.Txn.Reach}
 	by := x.mutation
 	x.mutation = &m // whose author has the rights, and pays
 	defer func() { x.mutation = by }()

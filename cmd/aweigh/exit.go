@@ -47,6 +47,7 @@ const (
 	exitPending     = 10
 	exitBusy        = 11
 	exitHidden      = 12
+	exitProvisional = 13
 	exitInterrupted = 130
 )
 
@@ -71,6 +72,7 @@ const exitHelp = `Exit codes:
      the author may do it, with approval
   11 a node takes no more at the moment, and did nothing; try again later
   12 the content to sign has a part that this version cannot show: nothing was signed
+  13 an island decided provisionally: no decision of the scope yet
   130 a signal interrupted it before it was done`
 
 // errUsage is wrapped by errors about the command line.
@@ -120,6 +122,7 @@ var codes = []struct {
 	{backup.ErrName, exitUsage},
 	{errUnwell, exitUnwell},
 	{wysiwys.ErrHidden, exitHidden},
+	{errProvisional, exitProvisional},
 	{errPointless, exitCompare},
 	{errState, exitCompare},
 	{errConflict, exitCompare},
@@ -172,6 +175,7 @@ var codes = []struct {
 	{client.ErrFailed, exitCompare},
 	{client.ErrExpired, exitCompare},
 	{client.ErrInvalid, exitUsage},
+	{client.ErrNoIsland, exitCompare},
 	{client.ErrNotHeld, exitUsage},
 	{client.ErrUnread, exitUnreachable},
 	{client.ErrUnreachable, exitUnreachable},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,7 @@ func (a *app) put() *cobra.Command {
 	as := a.asFlags(c)
 	once := patientFlags(c)
 	wait := waitFlag(c)
+	provisional := provisionalFlag(c, decidesProvisionally, "as", "pending", "wait", "if-rev", "if-absent")
 	c.MarkFlagsMutuallyExclusive("if-rev", "if-absent")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		name, err := nameOf(args[0], *raw, writes)
@@ -68,6 +70,14 @@ func (a *app) put() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		if *provisional {
+			req.Provisional = true
+			resp, err := s.Client.Put(ctx, req)
+			if err != nil {
+				return err
+			}
+			return cmp.Or(s.Printer.Put(resp), a.provisional(resp.Header, s.Format))
+		}
 		conditional := *absent || c.Flags().Changed("if-rev")
 		key, r, err := a.led(ctx, s, name, false)
 		switch {
@@ -161,9 +171,10 @@ func (a *app) get() *cobra.Command {
 	rev := c.Flags().Int64("rev", 0, "as of this revision")
 	limit := c.Flags().Int64("limit", 0, "at most so many keys")
 	serializable := c.Flags().Bool("serializable", false, "the node answers alone")
+	provisional := provisionalFlag(c, readsProvisionally, "serializable", "rev")
 	version := versionFlag(c, "this version of the object, and not the newest")
 	bounds := rangeFlags(c)
-	for _, f := range []string{"rev", "limit", "prefix", "from-key", "range-end"} {
+	for _, f := range []string{"rev", "limit", "prefix", "from-key", "range-end", "provisional"} {
 		c.MarkFlagsMutuallyExclusive("version", f)
 	}
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
@@ -176,7 +187,7 @@ func (a *app) get() *cobra.Command {
 			return err
 		}
 		start, end := bounds(name.Key())
-		if one := end == nil && *rev == 0; one && (v > 0 || !name.Raw()) {
+		if one := end == nil && *rev == 0 && !*provisional; one && (v > 0 || !name.Raw()) {
 			ctx, cancel := s.limited(ctx)
 			defer cancel()
 			r, err := a.resolve(ctx, s, start, v, *serializable)
@@ -191,7 +202,7 @@ func (a *app) get() *cobra.Command {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		resp, err := s.Client.Range(ctx, &aweighv1.RangeRequest{
-			Key: start, RangeEnd: end, Revision: *rev, Limit: *limit, Serializable: *serializable,
+			Key: start, RangeEnd: end, Revision: *rev, Limit: *limit, Serializable: *serializable, Provisional: *provisional,
 		})
 		if err != nil {
 			return s.futureOf(ctx, start, err)
@@ -200,6 +211,7 @@ func (a *app) get() *cobra.Command {
 			return s.keyNotFound(ctx, start, args[0])
 		}
 		a.more(resp, s.Format)
+		_ = a.provisional(resp.Header, s.Format) // a read that asks for it is done
 		return s.Printer.Range(resp, end == nil)
 	})
 }
@@ -284,12 +296,13 @@ func (a *app) del() *cobra.Command {
 	once := patientFlags(c)
 	wait := waitFlag(c)
 	bounds := rangeFlags(c)
+	provisional := provisionalFlag(c, decidesProvisionally, "as", "pending", "wait", "prefix", "from-key", "range-end")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		name, err := newest(args[0], *raw, writes)
 		if err != nil {
 			return err
 		}
-		req := &aweighv1.DeleteRequest{PrevKv: *prev}
+		req := &aweighv1.DeleteRequest{PrevKv: *prev, Provisional: *provisional}
 		req.Key, req.RangeEnd = bounds(name.Key())
 		if req.Once, err = once(); err != nil {
 			return err
@@ -314,7 +327,7 @@ func (a *app) del() *cobra.Command {
 		if resp.Deleted == 0 && req.RangeEnd == nil && !resp.Repeated {
 			return s.keyNotFound(ctx, req.Key, args[0])
 		}
-		return nil
+		return a.provisional(resp.Header, s.Format)
 	})
 }
 
@@ -329,9 +342,10 @@ func (a *app) ls() *cobra.Command {
 	rev := c.Flags().Int64("rev", 0, "as of this revision")
 	limit := c.Flags().Int64("limit", 0, "at most so many keys")
 	serializable := c.Flags().Bool("serializable", false, "the node answers alone")
+	provisional := provisionalFlag(c, readsProvisionally, "serializable", "rev")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		req := &aweighv1.RangeRequest{
-			Key: []byte{0}, RangeEnd: []byte{0}, KeysOnly: true, Revision: *rev, Limit: *limit, Serializable: *serializable,
+			Key: []byte{0}, RangeEnd: []byte{0}, KeysOnly: true, Revision: *rev, Limit: *limit, Serializable: *serializable, Provisional: *provisional,
 		}
 		if len(args) > 0 {
 			key, err := keyOf(args[0], *raw, reads)
@@ -350,6 +364,7 @@ func (a *app) ls() *cobra.Command {
 			return s.futureOf(ctx, req.Key, err)
 		}
 		a.more(resp, s.Format)
+		_ = a.provisional(resp.Header, s.Format) // as get
 		if err := s.Printer.Keys(resp); err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func (a *app) root() *cobra.Command {
 	add("keys", a.put(), a.get(), a.do(), a.del(), a.ls(), a.watch(), a.txn(), a.compact(), a.alias(), a.fork(), a.merge(), a.rollback())
 	add("know", a.status(), a.whoami(), a.login(), a.logout(), a.resolveCommand(), a.doctor(), a.history(), a.uid(), a.why(),
 		a.verify(), a.checkpoint(), a.auditCommand(), a.bench(), a.version())
-	add("govern", a.motion(), a.ballotCommand(), a.voter(), a.anchor(), a.trust(), a.policy(), a.auth(), a.tokenCommand(),
+	add("govern", a.motion(), a.island(), a.ballotCommand(), a.voter(), a.anchor(), a.trust(), a.policy(), a.auth(), a.tokenCommand(),
 		a.scopeCommand(), a.usersCommand())
 	add("sim", a.sim())
 	root.InitDefaultHelpCmd()

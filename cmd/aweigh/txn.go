@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,7 @@ func (a *app) txn() *cobra.Command {
 	as := a.asFlags(c)
 	once := patientFlags(c)
 	wait := waitFlag(c)
+	provisional := provisionalFlag(c, strings.Replace(decidesProvisionally, "KEY", "its keys", 1), "as", "pending", "wait")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		in := a.in
 		if len(args) > 0 && args[0] != "-" {
@@ -44,6 +46,7 @@ func (a *app) txn() *cobra.Command {
 		if req.Once, err = once(); err != nil {
 			return err
 		}
+		req.Provisional = *provisional
 		if err := as.unlock(ctx); err != nil {
 			return err
 		}
@@ -68,6 +71,6 @@ func (a *app) txn() *cobra.Command {
 		if !resp.Succeeded && !otherwise {
 			return fmt.Errorf("%w: the conditions of \"if\" did not hold in block %d, and there is no \"else\"", client.ErrCondition, resp.Header.GetHeight())
 		}
-		return nil
+		return a.provisional(resp.Header, s.Format)
 	})
 }

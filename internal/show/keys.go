@@ -25,7 +25,7 @@ func (p Printer) Put(r *aweighv1.PutResponse) error {
 	if r.Repeated {
 		return p.done(r.Header)
 	}
-	fmt.Fprintf(p.Out, "OK  revision %d, final in block %d\n", r.Header.GetRevision(), r.Header.GetHeight())
+	fmt.Fprintf(p.Out, "OK  %s\n", standsAt(r.Header))
 	if r.PrevKv != nil {
 		fmt.Fprintf(p.Out, "before: %s\n", text(r.PrevKv.Value))
 	}
@@ -54,7 +54,7 @@ func (p Printer) Delete(r *aweighv1.DeleteResponse) error {
 	if r.Repeated {
 		return p.done(r.Header)
 	}
-	fmt.Fprintf(p.Out, "%d deleted  revision %d, final in block %d\n", r.Deleted, r.Header.GetRevision(), r.Header.GetHeight())
+	fmt.Fprintf(p.Out, "%d deleted  %s\n", r.Deleted, standsAt(r.Header))
 	for _, kv := range r.PrevKvs {
 		fmt.Fprintf(p.Out, "before: %s = %s\n", Key(kv.Key), text(kv.Value))
 	}
@@ -113,7 +113,18 @@ func (p Printer) Keys(r *aweighv1.RangeResponse) error {
 	return nil
 }
 
+// standsAt states where a change stands: in a final block, or in one of an island.
+func standsAt(h *aweighv1.Header) string {
+	if i := h.GetIsland(); i != nil {
+		return fmt.Sprintf("provisional: revision %d, in block %d of island %s", h.GetRevision(), h.GetHeight(), short(i.Id))
+	}
+	return fmt.Sprintf("revision %d, final in block %d", h.GetRevision(), h.GetHeight())
+}
+
 func readAt(h *aweighv1.Header) string {
+	if i := h.GetIsland(); i != nil {
+		return fmt.Sprintf("at block %d of island %s, revision %d (provisional)", h.GetHeight(), short(i.Id), h.GetRevision())
+	}
 	how := "this node alone, maybe old"
 	if h.GetLinearizable() {
 		how = "linearizable"
@@ -238,7 +249,7 @@ func (p Printer) Txn(r *aweighv1.TxnResponse, otherwise bool) error {
 			fmt.Fprintf(p.Out, "branch %s, ", branch)
 			return p.done(r.Header)
 		}
-		fmt.Fprintf(p.Out, "OK  branch %s, revision %d, final in block %d\n", branch, r.Header.GetRevision(), r.Header.GetHeight())
+		fmt.Fprintf(p.Out, "OK  branch %s, %s\n", branch, standsAt(r.Header))
 	}
 	return p.responses(r)
 }

@@ -155,21 +155,22 @@ func kvsJSON(kvs []*aweighv1.KeyValue) []*keyValue {
 
 // header is the JSON form of where an answer stands.
 type header struct {
-	Network      string `json:"network"`
-	Scope        string `json:"scope,omitempty"` // empty for an answer of several scopes
-	Epoch        uint64 `json:"epoch"`
-	Height       uint64 `json:"height"`
-	Revision     int64  `json:"revision"`
-	Linearizable bool   `json:"linearizable"`
-	CatchingUp   bool   `json:"catching_up,omitempty"`
-	Node         string `json:"node,omitempty"` // that answered, if known
+	Network      string  `json:"network"`
+	Scope        string  `json:"scope,omitempty"` // empty for an answer of several scopes
+	Epoch        uint64  `json:"epoch"`
+	Height       uint64  `json:"height"`
+	Revision     int64   `json:"revision"`
+	Linearizable bool    `json:"linearizable"`
+	CatchingUp   bool    `json:"catching_up,omitempty"`
+	Node         string  `json:"node,omitempty"`   // that answered, if known
+	Island       *island `json:"island,omitempty"` // that decided provisionally, or was read
 }
 
 func headerJSON(h *aweighv1.Header) header {
 	return header{
 		Network: hex.EncodeToString(h.GetNetwork()), Scope: hex.EncodeToString(h.GetScope()),
 		Epoch: h.GetEpoch(), Height: h.GetHeight(), Revision: h.GetRevision(), Linearizable: h.GetLinearizable(),
-		CatchingUp: h.GetCatchingUp(), Node: h.GetNode(),
+		CatchingUp: h.GetCatchingUp(), Node: h.GetNode(), Island: islandJSON(h.GetIsland()),
 	}
 }
 

@@ -134,7 +134,7 @@ func (x Compare_Target) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Compare_Target.Descriptor instead.
 func (Compare_Target) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{9, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13, 0}
 }
 
 type Compare_Relation int32
@@ -189,7 +189,7 @@ func (x Compare_Relation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Compare_Relation.Descriptor instead.
 func (Compare_Relation) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{9, 1}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13, 1}
 }
 
 type NameRequest_Kind int32
@@ -247,20 +247,23 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66, 0}
 }
 
 // Header says what an answer was read at.
 type Header struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Network       []byte                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
-	Scope         []byte                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`  // empty for an answer of several scopes
-	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the state that was read, or of the block of a write
-	Height        uint64                 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`
-	Revision      int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
-	Linearizable  bool                   `protobuf:"varint,6,opt,name=linearizable,proto3" json:"linearizable,omitempty"`
-	CatchingUp    bool                   `protobuf:"varint,7,opt,name=catching_up,json=catchingUp,proto3" json:"catching_up,omitempty"` // the node knows that the state it answers from is old
-	Node          string                 `protobuf:"bytes,8,opt,name=node,proto3" json:"node,omitempty"`                                // name of the node that answered, in answers about government and motions
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Network      []byte                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
+	Scope        []byte                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`  // empty for an answer of several scopes
+	Epoch        uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the state that was read, or of the block of a write
+	Height       uint64                 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`
+	Revision     int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	Linearizable bool                   `protobuf:"varint,6,opt,name=linearizable,proto3" json:"linearizable,omitempty"`
+	CatchingUp   bool                   `protobuf:"varint,7,opt,name=catching_up,json=catchingUp,proto3" json:"catching_up,omitempty"` // the node knows that the state it answers from is old
+	Node         string                 `protobuf:"bytes,8,opt,name=node,proto3" json:"node,omitempty"`                                // name of the node that answered, in answers about government and motions
+	// The island that answered: what it decides is provisional, and no decision of a
+	// scope. Then scope is the island's identity.
+	Island        *Island `protobuf:"bytes,9,opt,name=island,proto3" json:"island,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -351,6 +354,369 @@ func (x *Header) GetNode() string {
 	return ""
 }
 
+func (x *Header) GetIsland() *Island {
+	if x != nil {
+		return x.Island
+	}
+	return nil
+}
+
+// Island is a scope that anchors without a quorum founded to decide provisionally on
+// some keys of another scope.
+type Island struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Id       []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Scope    []byte                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`         // whose keys they are
+	Prefix   []byte                 `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"`       // of these keys
+	Members  []string               `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`     // names of the anchors
+	Weight   uint64                 `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`      // of the members in the scope
+	Total    uint64                 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`        // of all anchors of the scope
+	Base     uint64                 `protobuf:"varint,7,opt,name=base,proto3" json:"base,omitempty"`          // height of the scope's block to whose state it was added
+	Here     bool                   `protobuf:"varint,8,opt,name=here,proto3" json:"here,omitempty"`          // the anchor of the node that answers is a member
+	Open     bool                   `protobuf:"varint,9,opt,name=open,proto3" json:"open,omitempty"`          // here: it takes changes
+	Height   uint64                 `protobuf:"varint,10,opt,name=height,proto3" json:"height,omitempty"`     // here: of the island
+	Revision int64                  `protobuf:"varint,11,opt,name=revision,proto3" json:"revision,omitempty"` // here: of the island
+	// What the scope has on record of it, once it came back.
+	Recorded      bool        `protobuf:"varint,12,opt,name=recorded,proto3" json:"recorded,omitempty"`
+	DueNs         int64       `protobuf:"varint,13,opt,name=due_ns,json=dueNs,proto3" json:"due_ns,omitempty"`         // its changes are taken from then on
+	Entries       int64       `protobuf:"varint,14,opt,name=entries,proto3" json:"entries,omitempty"`                  // that are still to be taken, as far as is known
+	Stands        int64       `protobuf:"varint,15,opt,name=stands,proto3" json:"stands,omitempty"`                    // mutations whose changes were taken
+	Aside         int64       `protobuf:"varint,16,opt,name=aside,proto3" json:"aside,omitempty"`                      // mutations that were set aside
+	SetAside      []*SetAside `protobuf:"bytes,17,rep,name=set_aside,json=setAside,proto3" json:"set_aside,omitempty"` // if they were asked for
+	More          bool        `protobuf:"varint,18,opt,name=more,proto3" json:"more,omitempty"`                        // there are others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Island) Reset() {
+	*x = Island{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Island) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Island) ProtoMessage() {}
+
+func (x *Island) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Island.ProtoReflect.Descriptor instead.
+func (*Island) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Island) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Island) GetScope() []byte {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *Island) GetPrefix() []byte {
+	if x != nil {
+		return x.Prefix
+	}
+	return nil
+}
+
+func (x *Island) GetMembers() []string {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *Island) GetWeight() uint64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *Island) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *Island) GetBase() uint64 {
+	if x != nil {
+		return x.Base
+	}
+	return 0
+}
+
+func (x *Island) GetHere() bool {
+	if x != nil {
+		return x.Here
+	}
+	return false
+}
+
+func (x *Island) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *Island) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Island) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Island) GetRecorded() bool {
+	if x != nil {
+		return x.Recorded
+	}
+	return false
+}
+
+func (x *Island) GetDueNs() int64 {
+	if x != nil {
+		return x.DueNs
+	}
+	return 0
+}
+
+func (x *Island) GetEntries() int64 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *Island) GetStands() int64 {
+	if x != nil {
+		return x.Stands
+	}
+	return 0
+}
+
+func (x *Island) GetAside() int64 {
+	if x != nil {
+		return x.Aside
+	}
+	return 0
+}
+
+func (x *Island) GetSetAside() []*SetAside {
+	if x != nil {
+		return x.SetAside
+	}
+	return nil
+}
+
+func (x *Island) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// SetAside is a key whose change in an island did not stand.
+type SetAside struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Mutation      []byte                 `protobuf:"bytes,2,opt,name=mutation,proto3" json:"mutation,omitempty"` // of the island
+	Author        []byte                 `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"`     // of that mutation
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAside) Reset() {
+	*x = SetAside{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAside) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAside) ProtoMessage() {}
+
+func (x *SetAside) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAside.ProtoReflect.Descriptor instead.
+func (*SetAside) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SetAside) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *SetAside) GetMutation() []byte {
+	if x != nil {
+		return x.Mutation
+	}
+	return nil
+}
+
+func (x *SetAside) GetAuthor() []byte {
+	if x != nil {
+		return x.Author
+	}
+	return nil
+}
+
+func (x *SetAside) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type IslandsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                      // how the identity of one begins, in hex; empty: all
+	Linearizable  bool                   `protobuf:"varint,2,opt,name=linearizable,proto3" json:"linearizable,omitempty"` // if a quorum answers in time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IslandsRequest) Reset() {
+	*x = IslandsRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IslandsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IslandsRequest) ProtoMessage() {}
+
+func (x *IslandsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IslandsRequest.ProtoReflect.Descriptor instead.
+func (*IslandsRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *IslandsRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *IslandsRequest) GetLinearizable() bool {
+	if x != nil {
+		return x.Linearizable
+	}
+	return false
+}
+
+type IslandsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Islands       []*Island              `protobuf:"bytes,2,rep,name=islands,proto3" json:"islands,omitempty"` // that the node's anchor is a member of, or that the scope has on record
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IslandsResponse) Reset() {
+	*x = IslandsResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IslandsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IslandsResponse) ProtoMessage() {}
+
+func (x *IslandsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IslandsResponse.ProtoReflect.Descriptor instead.
+func (*IslandsResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *IslandsResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *IslandsResponse) GetIslands() []*Island {
+	if x != nil {
+		return x.Islands
+	}
+	return nil
+}
+
 type KeyValue struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Key            []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -366,7 +732,7 @@ type KeyValue struct {
 
 func (x *KeyValue) Reset() {
 	*x = KeyValue{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[1]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +744,7 @@ func (x *KeyValue) String() string {
 func (*KeyValue) ProtoMessage() {}
 
 func (x *KeyValue) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[1]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +757,7 @@ func (x *KeyValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyValue.ProtoReflect.Descriptor instead.
 func (*KeyValue) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{1}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *KeyValue) GetKey() []byte {
@@ -457,7 +823,7 @@ type Once struct {
 
 func (x *Once) Reset() {
 	*x = Once{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[2]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +835,7 @@ func (x *Once) String() string {
 func (*Once) ProtoMessage() {}
 
 func (x *Once) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[2]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +848,7 @@ func (x *Once) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Once.ProtoReflect.Descriptor instead.
 func (*Once) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{2}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Once) GetNonce() []byte {
@@ -522,13 +888,14 @@ type PutRequest struct {
 	IgnoreValue   bool                   `protobuf:"varint,5,opt,name=ignore_value,json=ignoreValue,proto3" json:"ignore_value,omitempty"`
 	IgnoreLease   bool                   `protobuf:"varint,6,opt,name=ignore_lease,json=ignoreLease,proto3" json:"ignore_lease,omitempty"`
 	Once          *Once                  `protobuf:"bytes,7,opt,name=once,proto3" json:"once,omitempty"`
+	Provisional   bool                   `protobuf:"varint,8,opt,name=provisional,proto3" json:"provisional,omitempty"` // an island is to decide, see Island
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PutRequest) Reset() {
 	*x = PutRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[3]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +907,7 @@ func (x *PutRequest) String() string {
 func (*PutRequest) ProtoMessage() {}
 
 func (x *PutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[3]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +920,7 @@ func (x *PutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRequest.ProtoReflect.Descriptor instead.
 func (*PutRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{3}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PutRequest) GetKey() []byte {
@@ -605,6 +972,13 @@ func (x *PutRequest) GetOnce() *Once {
 	return nil
 }
 
+func (x *PutRequest) GetProvisional() bool {
+	if x != nil {
+		return x.Provisional
+	}
+	return false
+}
+
 type PutResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Header *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -619,7 +993,7 @@ type PutResponse struct {
 
 func (x *PutResponse) Reset() {
 	*x = PutResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[4]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +1005,7 @@ func (x *PutResponse) String() string {
 func (*PutResponse) ProtoMessage() {}
 
 func (x *PutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[4]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +1018,7 @@ func (x *PutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutResponse.ProtoReflect.Descriptor instead.
 func (*PutResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{4}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PutResponse) GetHeader() *Header {
@@ -681,13 +1055,14 @@ type DeleteRequest struct {
 	RangeEnd      []byte                 `protobuf:"bytes,2,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"`
 	PrevKv        bool                   `protobuf:"varint,3,opt,name=prev_kv,json=prevKv,proto3" json:"prev_kv,omitempty"`
 	Once          *Once                  `protobuf:"bytes,4,opt,name=once,proto3" json:"once,omitempty"`
+	Provisional   bool                   `protobuf:"varint,5,opt,name=provisional,proto3" json:"provisional,omitempty"` // an island is to decide, see Island
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[5]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +1074,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[5]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +1087,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{5}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeleteRequest) GetKey() []byte {
@@ -743,6 +1118,13 @@ func (x *DeleteRequest) GetOnce() *Once {
 	return nil
 }
 
+func (x *DeleteRequest) GetProvisional() bool {
+	if x != nil {
+		return x.Provisional
+	}
+	return false
+}
+
 type DeleteResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Header  *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -757,7 +1139,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[6]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +1151,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[6]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +1164,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{6}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteResponse) GetHeader() *Header {
@@ -830,13 +1212,14 @@ type RangeRequest struct {
 	MaxModRevision    int64                  `protobuf:"varint,11,opt,name=max_mod_revision,json=maxModRevision,proto3" json:"max_mod_revision,omitempty"`
 	MinCreateRevision int64                  `protobuf:"varint,12,opt,name=min_create_revision,json=minCreateRevision,proto3" json:"min_create_revision,omitempty"`
 	MaxCreateRevision int64                  `protobuf:"varint,13,opt,name=max_create_revision,json=maxCreateRevision,proto3" json:"max_create_revision,omitempty"`
+	Provisional       bool                   `protobuf:"varint,14,opt,name=provisional,proto3" json:"provisional,omitempty"` // read what an island decided, see Island
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *RangeRequest) Reset() {
 	*x = RangeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[7]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +1231,7 @@ func (x *RangeRequest) String() string {
 func (*RangeRequest) ProtoMessage() {}
 
 func (x *RangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[7]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +1244,7 @@ func (x *RangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RangeRequest.ProtoReflect.Descriptor instead.
 func (*RangeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{7}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RangeRequest) GetKey() []byte {
@@ -955,6 +1338,13 @@ func (x *RangeRequest) GetMaxCreateRevision() int64 {
 	return 0
 }
 
+func (x *RangeRequest) GetProvisional() bool {
+	if x != nil {
+		return x.Provisional
+	}
+	return false
+}
+
 type RangeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -967,7 +1357,7 @@ type RangeResponse struct {
 
 func (x *RangeResponse) Reset() {
 	*x = RangeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[8]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1369,7 @@ func (x *RangeResponse) String() string {
 func (*RangeResponse) ProtoMessage() {}
 
 func (x *RangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[8]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1382,7 @@ func (x *RangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RangeResponse.ProtoReflect.Descriptor instead.
 func (*RangeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{8}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RangeResponse) GetHeader() *Header {
@@ -1037,7 +1427,7 @@ type Compare struct {
 
 func (x *Compare) Reset() {
 	*x = Compare{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[9]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1439,7 @@ func (x *Compare) String() string {
 func (*Compare) ProtoMessage() {}
 
 func (x *Compare) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[9]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1452,7 @@ func (x *Compare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compare.ProtoReflect.Descriptor instead.
 func (*Compare) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{9}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Compare) GetTarget() Compare_Target {
@@ -1123,7 +1513,7 @@ type Op struct {
 
 func (x *Op) Reset() {
 	*x = Op{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[10]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1135,7 +1525,7 @@ func (x *Op) String() string {
 func (*Op) ProtoMessage() {}
 
 func (x *Op) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[10]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1148,7 +1538,7 @@ func (x *Op) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Op.ProtoReflect.Descriptor instead.
 func (*Op) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{10}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Op) GetOp() isOp_Op {
@@ -1249,7 +1639,7 @@ type MergeRequest struct {
 
 func (x *MergeRequest) Reset() {
 	*x = MergeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1261,7 +1651,7 @@ func (x *MergeRequest) String() string {
 func (*MergeRequest) ProtoMessage() {}
 
 func (x *MergeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1274,7 +1664,7 @@ func (x *MergeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeRequest.ProtoReflect.Descriptor instead.
 func (*MergeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{11}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MergeRequest) GetKey() []byte {
@@ -1294,7 +1684,7 @@ type MergeResponse struct {
 
 func (x *MergeResponse) Reset() {
 	*x = MergeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1696,7 @@ func (x *MergeResponse) String() string {
 func (*MergeResponse) ProtoMessage() {}
 
 func (x *MergeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1709,7 @@ func (x *MergeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeResponse.ProtoReflect.Descriptor instead.
 func (*MergeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{12}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MergeResponse) GetHeader() *Header {
@@ -1352,7 +1742,7 @@ type OpResponse struct {
 
 func (x *OpResponse) Reset() {
 	*x = OpResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1754,7 @@ func (x *OpResponse) String() string {
 func (*OpResponse) ProtoMessage() {}
 
 func (x *OpResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1767,7 @@ func (x *OpResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpResponse.ProtoReflect.Descriptor instead.
 func (*OpResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OpResponse) GetResponse() isOpResponse_Response {
@@ -1472,13 +1862,14 @@ type TxnRequest struct {
 	Success       []*Op                  `protobuf:"bytes,2,rep,name=success,proto3" json:"success,omitempty"`
 	Failure       []*Op                  `protobuf:"bytes,3,rep,name=failure,proto3" json:"failure,omitempty"`
 	Once          *Once                  `protobuf:"bytes,4,opt,name=once,proto3" json:"once,omitempty"`
+	Provisional   bool                   `protobuf:"varint,5,opt,name=provisional,proto3" json:"provisional,omitempty"` // an island is to decide, see Island; within another transaction it says nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TxnRequest) Reset() {
 	*x = TxnRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1881,7 @@ func (x *TxnRequest) String() string {
 func (*TxnRequest) ProtoMessage() {}
 
 func (x *TxnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1894,7 @@ func (x *TxnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnRequest.ProtoReflect.Descriptor instead.
 func (*TxnRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{14}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TxnRequest) GetCompare() []*Compare {
@@ -1534,6 +1925,13 @@ func (x *TxnRequest) GetOnce() *Once {
 	return nil
 }
 
+func (x *TxnRequest) GetProvisional() bool {
+	if x != nil {
+		return x.Provisional
+	}
+	return false
+}
+
 type TxnResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Header    *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -1548,7 +1946,7 @@ type TxnResponse struct {
 
 func (x *TxnResponse) Reset() {
 	*x = TxnResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1958,7 @@ func (x *TxnResponse) String() string {
 func (*TxnResponse) ProtoMessage() {}
 
 func (x *TxnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1971,7 @@ func (x *TxnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnResponse.ProtoReflect.Descriptor instead.
 func (*TxnResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{15}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TxnResponse) GetHeader() *Header {
@@ -1613,7 +2011,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +2023,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +2036,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{16}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SubmitRequest) GetBundle() []byte {
@@ -1663,7 +2061,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +2073,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +2086,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{17}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Outcome) GetMutation() []byte {
@@ -1743,7 +2141,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1755,7 +2153,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1768,7 +2166,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{18}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SubmitResponse) GetHeader() *Header {
@@ -1795,7 +2193,7 @@ type CompactRequest struct {
 
 func (x *CompactRequest) Reset() {
 	*x = CompactRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1807,7 +2205,7 @@ func (x *CompactRequest) String() string {
 func (*CompactRequest) ProtoMessage() {}
 
 func (x *CompactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1820,7 +2218,7 @@ func (x *CompactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactRequest.ProtoReflect.Descriptor instead.
 func (*CompactRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{19}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CompactRequest) GetRevision() int64 {
@@ -1846,7 +2244,7 @@ type CompactResponse struct {
 
 func (x *CompactResponse) Reset() {
 	*x = CompactResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +2256,7 @@ func (x *CompactResponse) String() string {
 func (*CompactResponse) ProtoMessage() {}
 
 func (x *CompactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +2269,7 @@ func (x *CompactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactResponse.ProtoReflect.Descriptor instead.
 func (*CompactResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{20}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CompactResponse) GetHeader() *Header {
@@ -1894,7 +2292,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2304,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2317,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{21}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchRequest) GetKey() []byte {
@@ -1968,7 +2366,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +2378,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +2391,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{22}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Event) GetDelete() bool {
@@ -2029,7 +2427,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2439,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2452,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{23}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WatchResponse) GetHeader() *Header {
@@ -2095,7 +2493,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2505,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2518,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{24}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HistoryRequest) GetKey() []byte {
@@ -2163,7 +2561,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2175,7 +2573,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2188,7 +2586,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Entry) GetIndex() int64 {
@@ -2322,7 +2720,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2732,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2745,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HistoryResponse) GetHeader() *Header {
@@ -2390,7 +2788,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2402,7 +2800,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2415,7 +2813,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TailRequest) GetSinceRevision() int64 {
@@ -2458,7 +2856,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2470,7 +2868,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2483,7 +2881,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TailResponse) GetHeader() *Header {
@@ -2525,7 +2923,7 @@ type TailItem struct {
 
 func (x *TailItem) Reset() {
 	*x = TailItem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2935,7 @@ func (x *TailItem) String() string {
 func (*TailItem) ProtoMessage() {}
 
 func (x *TailItem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2948,7 @@ func (x *TailItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailItem.ProtoReflect.Descriptor instead.
 func (*TailItem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TailItem) GetIndex() int64 {
@@ -2625,7 +3023,7 @@ type ProveRequest struct {
 
 func (x *ProveRequest) Reset() {
 	*x = ProveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2637,7 +3035,7 @@ func (x *ProveRequest) String() string {
 func (*ProveRequest) ProtoMessage() {}
 
 func (x *ProveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2650,7 +3048,7 @@ func (x *ProveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveRequest.ProtoReflect.Descriptor instead.
 func (*ProveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ProveRequest) GetKey() []byte {
@@ -2670,7 +3068,7 @@ type ProveResponse struct {
 
 func (x *ProveResponse) Reset() {
 	*x = ProveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2682,7 +3080,7 @@ func (x *ProveResponse) String() string {
 func (*ProveResponse) ProtoMessage() {}
 
 func (x *ProveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2695,7 +3093,7 @@ func (x *ProveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveResponse.ProtoReflect.Descriptor instead.
 func (*ProveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ProveResponse) GetHeader() *Header {
@@ -2722,7 +3120,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2734,7 +3132,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2747,7 +3145,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CheckpointRequest) GetOld() int64 {
@@ -2776,7 +3174,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +3186,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +3199,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CheckpointResponse) GetHeader() *Header {
@@ -2844,7 +3242,7 @@ type Cosignature struct {
 
 func (x *Cosignature) Reset() {
 	*x = Cosignature{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +3254,7 @@ func (x *Cosignature) String() string {
 func (*Cosignature) ProtoMessage() {}
 
 func (x *Cosignature) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +3267,7 @@ func (x *Cosignature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cosignature.ProtoReflect.Descriptor instead.
 func (*Cosignature) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Cosignature) GetAnchor() []byte {
@@ -2901,7 +3299,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2913,7 +3311,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2926,7 +3324,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
 }
 
 type Anchor struct {
@@ -2952,7 +3350,7 @@ type Anchor struct {
 
 func (x *Anchor) Reset() {
 	*x = Anchor{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2964,7 +3362,7 @@ func (x *Anchor) String() string {
 func (*Anchor) ProtoMessage() {}
 
 func (x *Anchor) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2977,7 +3375,7 @@ func (x *Anchor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Anchor.ProtoReflect.Descriptor instead.
 func (*Anchor) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Anchor) GetId() []byte {
@@ -3061,7 +3459,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +3471,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +3484,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Peer) GetId() string {
@@ -3161,7 +3559,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3571,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3584,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *StatusResponse) GetHeader() *Header {
@@ -3502,7 +3900,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3912,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3925,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Pin) GetRoster() string {
@@ -3565,7 +3963,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3577,7 +3975,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3590,7 +3988,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Snapshot) GetHeight() uint64 {
@@ -3658,7 +4056,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3670,7 +4068,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3683,7 +4081,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Problem) GetReason() string {
@@ -3727,7 +4125,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3739,7 +4137,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3752,7 +4150,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *InviteRequest) GetName() string {
@@ -3794,7 +4192,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3806,7 +4204,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3819,7 +4217,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -3851,7 +4249,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3863,7 +4261,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3876,7 +4274,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
 }
 
 type GenesisResponse struct {
@@ -3888,7 +4286,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3900,7 +4298,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3913,7 +4311,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -3931,7 +4329,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3943,7 +4341,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3956,7 +4354,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -3973,7 +4371,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3985,7 +4383,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3998,7 +4396,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -4046,7 +4444,7 @@ type TrustRequest struct {
 
 func (x *TrustRequest) Reset() {
 	*x = TrustRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4058,7 +4456,7 @@ func (x *TrustRequest) String() string {
 func (*TrustRequest) ProtoMessage() {}
 
 func (x *TrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4071,7 +4469,7 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TrustRequest) GetPolicy() []byte {
@@ -4114,7 +4512,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4126,7 +4524,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4139,7 +4537,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Standing) GetId() []byte {
@@ -4290,7 +4688,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4302,7 +4700,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4315,7 +4713,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Proposal) GetId() []byte {
@@ -4490,7 +4888,7 @@ type TrustResponse struct {
 
 func (x *TrustResponse) Reset() {
 	*x = TrustResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +4900,7 @@ func (x *TrustResponse) String() string {
 func (*TrustResponse) ProtoMessage() {}
 
 func (x *TrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4515,7 +4913,7 @@ func (x *TrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
 func (*TrustResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *TrustResponse) GetHeader() *Header {
@@ -4702,7 +5100,7 @@ type VoidApprover struct {
 
 func (x *VoidApprover) Reset() {
 	*x = VoidApprover{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4714,7 +5112,7 @@ func (x *VoidApprover) String() string {
 func (*VoidApprover) ProtoMessage() {}
 
 func (x *VoidApprover) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4727,7 +5125,7 @@ func (x *VoidApprover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoidApprover.ProtoReflect.Descriptor instead.
 func (*VoidApprover) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *VoidApprover) GetId() []byte {
@@ -4793,7 +5191,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4805,7 +5203,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4818,7 +5216,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Usage) GetName() string {
@@ -4866,7 +5264,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4878,7 +5276,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4891,7 +5289,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -4926,7 +5324,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4938,7 +5336,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4951,7 +5349,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -5029,7 +5427,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5041,7 +5439,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5054,7 +5452,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -5095,7 +5493,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5107,7 +5505,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5120,7 +5518,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -5148,7 +5546,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5160,7 +5558,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5173,7 +5571,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -5207,7 +5605,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5219,7 +5617,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5232,7 +5630,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -5261,7 +5659,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5273,7 +5671,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5286,7 +5684,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -5329,7 +5727,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5341,7 +5739,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5354,7 +5752,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -5403,7 +5801,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5415,7 +5813,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5428,7 +5826,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -5492,7 +5890,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5504,7 +5902,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5517,7 +5915,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Place) GetKey() []byte {
@@ -5554,7 +5952,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5566,7 +5964,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5579,7 +5977,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -5614,7 +6012,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5626,7 +6024,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5639,7 +6037,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -5676,7 +6074,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5688,7 +6086,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5701,7 +6099,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -5749,7 +6147,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5761,7 +6159,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5774,7 +6172,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -5851,7 +6249,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5863,7 +6261,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5876,7 +6274,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -5915,7 +6313,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5927,7 +6325,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5940,7 +6338,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -6005,7 +6403,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6017,7 +6415,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6030,7 +6428,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -6072,7 +6470,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6084,7 +6482,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6097,7 +6495,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -6132,7 +6530,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6144,7 +6542,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6157,7 +6555,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -6191,7 +6589,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6203,7 +6601,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6216,7 +6614,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -6280,7 +6678,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6292,7 +6690,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6305,7 +6703,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Motion) GetId() []byte {
@@ -6589,7 +6987,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6601,7 +6999,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6614,7 +7012,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Voter) GetId() []byte {
@@ -6676,7 +7074,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6688,7 +7086,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6701,7 +7099,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -6783,7 +7181,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6795,7 +7193,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6808,7 +7206,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -6919,7 +7317,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6931,7 +7329,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6944,7 +7342,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -6971,7 +7369,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6983,7 +7381,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6996,7 +7394,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -7023,7 +7421,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7035,7 +7433,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7048,7 +7446,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -7076,7 +7474,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7088,7 +7486,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7101,7 +7499,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -7137,7 +7535,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7149,7 +7547,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7162,7 +7560,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -7202,7 +7600,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7214,7 +7612,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7227,7 +7625,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -7252,7 +7650,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7264,7 +7662,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7277,7 +7675,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -7344,7 +7742,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7356,7 +7754,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7369,7 +7767,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -7427,7 +7825,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7439,7 +7837,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7452,7 +7850,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -7500,7 +7898,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7512,7 +7910,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7525,7 +7923,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -7551,7 +7949,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7563,7 +7961,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7576,7 +7974,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -7596,7 +7994,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7608,7 +8006,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7621,7 +8019,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -7648,7 +8046,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7660,7 +8058,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7673,7 +8071,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -7699,7 +8097,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7711,7 +8109,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7724,7 +8122,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -7744,7 +8142,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7756,7 +8154,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7769,7 +8167,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -7820,7 +8218,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7832,7 +8230,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7845,7 +8243,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Scope) GetId() []byte {
@@ -8041,7 +8439,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8053,7 +8451,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8066,7 +8464,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -8142,7 +8540,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8154,7 +8552,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8167,7 +8565,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Said) GetScope() []byte {
@@ -8240,7 +8638,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8252,7 +8650,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8265,7 +8663,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -8326,7 +8724,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8338,7 +8736,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8351,7 +8749,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -8406,7 +8804,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8418,7 +8816,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8431,7 +8829,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -8458,7 +8856,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8470,7 +8868,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8483,7 +8881,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -8517,7 +8915,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8529,7 +8927,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8542,7 +8940,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -8617,7 +9015,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8629,7 +9027,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8642,7 +9040,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -8665,7 +9063,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8677,7 +9075,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8690,7 +9088,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -8736,7 +9134,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8748,7 +9146,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8761,7 +9159,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
 }
 
 type WhoAmIResponse struct {
@@ -8781,7 +9179,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8793,7 +9191,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8806,7 +9204,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -8884,7 +9282,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8896,7 +9294,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8909,7 +9307,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *User) GetName() string {
@@ -8944,7 +9342,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8956,7 +9354,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8969,7 +9367,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *Role) GetName() string {
@@ -8999,7 +9397,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9011,7 +9409,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9024,7 +9422,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Permission) GetRead() bool {
@@ -9064,7 +9462,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9076,7 +9474,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9089,7 +9487,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -9108,7 +9506,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9120,7 +9518,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9133,7 +9531,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -9147,7 +9545,7 @@ var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\n" +
-	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\xdb\x01\n" +
+	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\x86\x02\n" +
 	"\x06Header\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\fR\anetwork\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\fR\x05scope\x12\x14\n" +
@@ -9157,7 +9555,39 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\flinearizable\x18\x06 \x01(\bR\flinearizable\x12\x1f\n" +
 	"\vcatching_up\x18\a \x01(\bR\n" +
 	"catchingUp\x12\x12\n" +
-	"\x04node\x18\b \x01(\tR\x04node\"\xc0\x01\n" +
+	"\x04node\x18\b \x01(\tR\x04node\x12)\n" +
+	"\x06island\x18\t \x01(\v2\x11.aweigh.v1.IslandR\x06island\"\xbf\x03\n" +
+	"\x06Island\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
+	"\x05scope\x18\x02 \x01(\fR\x05scope\x12\x16\n" +
+	"\x06prefix\x18\x03 \x01(\fR\x06prefix\x12\x18\n" +
+	"\amembers\x18\x04 \x03(\tR\amembers\x12\x16\n" +
+	"\x06weight\x18\x05 \x01(\x04R\x06weight\x12\x14\n" +
+	"\x05total\x18\x06 \x01(\x04R\x05total\x12\x12\n" +
+	"\x04base\x18\a \x01(\x04R\x04base\x12\x12\n" +
+	"\x04here\x18\b \x01(\bR\x04here\x12\x12\n" +
+	"\x04open\x18\t \x01(\bR\x04open\x12\x16\n" +
+	"\x06height\x18\n" +
+	" \x01(\x04R\x06height\x12\x1a\n" +
+	"\brevision\x18\v \x01(\x03R\brevision\x12\x1a\n" +
+	"\brecorded\x18\f \x01(\bR\brecorded\x12\x15\n" +
+	"\x06due_ns\x18\r \x01(\x03R\x05dueNs\x12\x18\n" +
+	"\aentries\x18\x0e \x01(\x03R\aentries\x12\x16\n" +
+	"\x06stands\x18\x0f \x01(\x03R\x06stands\x12\x14\n" +
+	"\x05aside\x18\x10 \x01(\x03R\x05aside\x120\n" +
+	"\tset_aside\x18\x11 \x03(\v2\x13.aweigh.v1.SetAsideR\bsetAside\x12\x12\n" +
+	"\x04more\x18\x12 \x01(\bR\x04more\"h\n" +
+	"\bSetAside\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1a\n" +
+	"\bmutation\x18\x02 \x01(\fR\bmutation\x12\x16\n" +
+	"\x06author\x18\x03 \x01(\fR\x06author\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"D\n" +
+	"\x0eIslandsRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\"\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"i\n" +
+	"\x0fIslandsResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
+	"\aislands\x18\x02 \x03(\v2\x11.aweigh.v1.IslandR\aislands\"\xc0\x01\n" +
 	"\bKeyValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12'\n" +
@@ -9170,7 +9600,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05nonce\x18\x01 \x01(\fR\x05nonce\x12$\n" +
 	"\x0evalid_until_ns\x18\x02 \x01(\x03R\fvalidUntilNs\x12$\n" +
 	"\rjustification\x18\x03 \x01(\tR\rjustification\x12\x18\n" +
-	"\apatient\x18\x04 \x01(\bR\apatient\"\xce\x01\n" +
+	"\apatient\x18\x04 \x01(\bR\apatient\"\xf0\x01\n" +
 	"\n" +
 	"PutRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
@@ -9179,22 +9609,24 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\aprev_kv\x18\x04 \x01(\bR\x06prevKv\x12!\n" +
 	"\fignore_value\x18\x05 \x01(\bR\vignoreValue\x12!\n" +
 	"\fignore_lease\x18\x06 \x01(\bR\vignoreLease\x12#\n" +
-	"\x04once\x18\a \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\x94\x01\n" +
+	"\x04once\x18\a \x01(\v2\x0f.aweigh.v1.OnceR\x04once\x12 \n" +
+	"\vprovisional\x18\b \x01(\bR\vprovisional\"\x94\x01\n" +
 	"\vPutResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12,\n" +
 	"\aprev_kv\x18\x02 \x01(\v2\x13.aweigh.v1.KeyValueR\x06prevKv\x12\x10\n" +
 	"\x03uid\x18\x03 \x01(\tR\x03uid\x12\x1a\n" +
-	"\brepeated\x18\x04 \x01(\bR\brepeated\"|\n" +
+	"\brepeated\x18\x04 \x01(\bR\brepeated\"\x9e\x01\n" +
 	"\rDeleteRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1b\n" +
 	"\trange_end\x18\x02 \x01(\fR\brangeEnd\x12\x17\n" +
 	"\aprev_kv\x18\x03 \x01(\bR\x06prevKv\x12#\n" +
-	"\x04once\x18\x04 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\xa1\x01\n" +
+	"\x04once\x18\x04 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\x12 \n" +
+	"\vprovisional\x18\x05 \x01(\bR\vprovisional\"\xa1\x01\n" +
 	"\x0eDeleteResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\x03R\adeleted\x12.\n" +
 	"\bprev_kvs\x18\x03 \x03(\v2\x13.aweigh.v1.KeyValueR\aprevKvs\x12\x1a\n" +
-	"\brepeated\x18\x04 \x01(\bR\brepeated\"\xdb\x03\n" +
+	"\brepeated\x18\x04 \x01(\bR\brepeated\"\xfd\x03\n" +
 	"\fRangeRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1b\n" +
 	"\trange_end\x18\x02 \x01(\fR\brangeEnd\x12\x14\n" +
@@ -9213,7 +9645,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	" \x01(\x03R\x0eminModRevision\x12(\n" +
 	"\x10max_mod_revision\x18\v \x01(\x03R\x0emaxModRevision\x12.\n" +
 	"\x13min_create_revision\x18\f \x01(\x03R\x11minCreateRevision\x12.\n" +
-	"\x13max_create_revision\x18\r \x01(\x03R\x11maxCreateRevision\"\x8b\x01\n" +
+	"\x13max_create_revision\x18\r \x01(\x03R\x11maxCreateRevision\x12 \n" +
+	"\vprovisional\x18\x0e \x01(\bR\vprovisional\"\x8b\x01\n" +
 	"\rRangeResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12%\n" +
 	"\x03kvs\x18\x02 \x03(\v2\x13.aweigh.v1.KeyValueR\x03kvs\x12\x12\n" +
@@ -9260,13 +9693,14 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x03txn\x18\x04 \x01(\v2\x16.aweigh.v1.TxnResponseH\x00R\x03txn\x120\n" +
 	"\x05merge\x18\x05 \x01(\v2\x18.aweigh.v1.MergeResponseH\x00R\x05mergeB\n" +
 	"\n" +
-	"\bresponse\"\xb1\x01\n" +
+	"\bresponse\"\xd3\x01\n" +
 	"\n" +
 	"TxnRequest\x12,\n" +
 	"\acompare\x18\x01 \x03(\v2\x12.aweigh.v1.CompareR\acompare\x12'\n" +
 	"\asuccess\x18\x02 \x03(\v2\r.aweigh.v1.OpR\asuccess\x12'\n" +
 	"\afailure\x18\x03 \x03(\v2\r.aweigh.v1.OpR\afailure\x12#\n" +
-	"\x04once\x18\x04 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\xa7\x01\n" +
+	"\x04once\x18\x04 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\x12 \n" +
+	"\vprovisional\x18\x05 \x01(\bR\vprovisional\"\xa7\x01\n" +
 	"\vTxnResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x1c\n" +
 	"\tsucceeded\x18\x02 \x01(\bR\tsucceeded\x123\n" +
@@ -9933,7 +10367,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xc9\x13\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\x8b\x14\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -9971,7 +10405,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06HandIn\x12\x18.aweigh.v1.HandInRequest\x1a\x19.aweigh.v1.HandInResponse\x12C\n" +
 	"\bWithdraw\x12\x1a.aweigh.v1.WithdrawRequest\x1a\x1b.aweigh.v1.WithdrawResponse\x12B\n" +
 	"\aBallots\x12\x19.aweigh.v1.BallotsRequest\x1a\x1a.aweigh.v1.BallotsResponse0\x01\x12=\n" +
-	"\x06Scopes\x12\x18.aweigh.v1.ScopesRequest\x1a\x19.aweigh.v1.ScopesResponse\x12:\n" +
+	"\x06Scopes\x12\x18.aweigh.v1.ScopesRequest\x1a\x19.aweigh.v1.ScopesResponse\x12@\n" +
+	"\aIslands\x12\x19.aweigh.v1.IslandsRequest\x1a\x1a.aweigh.v1.IslandsResponse\x12:\n" +
 	"\x05Users\x12\x17.aweigh.v1.UsersRequest\x1a\x18.aweigh.v1.UsersResponse\x12O\n" +
 	"\fDisableUsers\x12\x1e.aweigh.v1.DisableUsersRequest\x1a\x1f.aweigh.v1.DisableUsersResponse\x12=\n" +
 	"\x06WhoAmI\x12\x18.aweigh.v1.WhoAmIRequest\x1a\x19.aweigh.v1.WhoAmIResponseB1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
@@ -9989,315 +10424,325 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 110)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 114)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
 	(Compare_Relation)(0),        // 2: aweigh.v1.Compare.Relation
 	(NameRequest_Kind)(0),        // 3: aweigh.v1.NameRequest.Kind
 	(*Header)(nil),               // 4: aweigh.v1.Header
-	(*KeyValue)(nil),             // 5: aweigh.v1.KeyValue
-	(*Once)(nil),                 // 6: aweigh.v1.Once
-	(*PutRequest)(nil),           // 7: aweigh.v1.PutRequest
-	(*PutResponse)(nil),          // 8: aweigh.v1.PutResponse
-	(*DeleteRequest)(nil),        // 9: aweigh.v1.DeleteRequest
-	(*DeleteResponse)(nil),       // 10: aweigh.v1.DeleteResponse
-	(*RangeRequest)(nil),         // 11: aweigh.v1.RangeRequest
-	(*RangeResponse)(nil),        // 12: aweigh.v1.RangeResponse
-	(*Compare)(nil),              // 13: aweigh.v1.Compare
-	(*Op)(nil),                   // 14: aweigh.v1.Op
-	(*MergeRequest)(nil),         // 15: aweigh.v1.MergeRequest
-	(*MergeResponse)(nil),        // 16: aweigh.v1.MergeResponse
-	(*OpResponse)(nil),           // 17: aweigh.v1.OpResponse
-	(*TxnRequest)(nil),           // 18: aweigh.v1.TxnRequest
-	(*TxnResponse)(nil),          // 19: aweigh.v1.TxnResponse
-	(*SubmitRequest)(nil),        // 20: aweigh.v1.SubmitRequest
-	(*Outcome)(nil),              // 21: aweigh.v1.Outcome
-	(*SubmitResponse)(nil),       // 22: aweigh.v1.SubmitResponse
-	(*CompactRequest)(nil),       // 23: aweigh.v1.CompactRequest
-	(*CompactResponse)(nil),      // 24: aweigh.v1.CompactResponse
-	(*WatchRequest)(nil),         // 25: aweigh.v1.WatchRequest
-	(*Event)(nil),                // 26: aweigh.v1.Event
-	(*WatchResponse)(nil),        // 27: aweigh.v1.WatchResponse
-	(*HistoryRequest)(nil),       // 28: aweigh.v1.HistoryRequest
-	(*Entry)(nil),                // 29: aweigh.v1.Entry
-	(*HistoryResponse)(nil),      // 30: aweigh.v1.HistoryResponse
-	(*TailRequest)(nil),          // 31: aweigh.v1.TailRequest
-	(*TailResponse)(nil),         // 32: aweigh.v1.TailResponse
-	(*TailItem)(nil),             // 33: aweigh.v1.TailItem
-	(*ProveRequest)(nil),         // 34: aweigh.v1.ProveRequest
-	(*ProveResponse)(nil),        // 35: aweigh.v1.ProveResponse
-	(*CheckpointRequest)(nil),    // 36: aweigh.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),   // 37: aweigh.v1.CheckpointResponse
-	(*Cosignature)(nil),          // 38: aweigh.v1.Cosignature
-	(*StatusRequest)(nil),        // 39: aweigh.v1.StatusRequest
-	(*Anchor)(nil),               // 40: aweigh.v1.Anchor
-	(*Peer)(nil),                 // 41: aweigh.v1.Peer
-	(*StatusResponse)(nil),       // 42: aweigh.v1.StatusResponse
-	(*Pin)(nil),                  // 43: aweigh.v1.Pin
-	(*Snapshot)(nil),             // 44: aweigh.v1.Snapshot
-	(*Problem)(nil),              // 45: aweigh.v1.Problem
-	(*InviteRequest)(nil),        // 46: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),       // 47: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),       // 48: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),      // 49: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),        // 50: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),       // 51: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),         // 52: aweigh.v1.TrustRequest
-	(*Standing)(nil),             // 53: aweigh.v1.Standing
-	(*Proposal)(nil),             // 54: aweigh.v1.Proposal
-	(*TrustResponse)(nil),        // 55: aweigh.v1.TrustResponse
-	(*VoidApprover)(nil),         // 56: aweigh.v1.VoidApprover
-	(*Usage)(nil),                // 57: aweigh.v1.Usage
-	(*ExplainRequest)(nil),       // 58: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 59: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 60: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 61: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 62: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 63: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 64: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 65: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 66: aweigh.v1.NameRequest
-	(*Place)(nil),                // 67: aweigh.v1.Place
-	(*NameResponse)(nil),         // 68: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 69: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 70: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 71: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 72: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 73: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 74: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 75: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 76: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 77: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 78: aweigh.v1.Motion
-	(*Voter)(nil),                // 79: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 80: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 81: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 82: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 83: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 84: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 85: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 86: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 87: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 88: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 89: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 90: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 91: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 92: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 93: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 94: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 95: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 96: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 97: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 98: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 99: aweigh.v1.Said
-	(*ActResponse)(nil),          // 100: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 101: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 102: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 103: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 104: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 105: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 106: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 107: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 108: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 109: aweigh.v1.User
-	(*Role)(nil),                 // 110: aweigh.v1.Role
-	(*Permission)(nil),           // 111: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 112: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 113: aweigh.v1.DisableUsersResponse
+	(*Island)(nil),               // 5: aweigh.v1.Island
+	(*SetAside)(nil),             // 6: aweigh.v1.SetAside
+	(*IslandsRequest)(nil),       // 7: aweigh.v1.IslandsRequest
+	(*IslandsResponse)(nil),      // 8: aweigh.v1.IslandsResponse
+	(*KeyValue)(nil),             // 9: aweigh.v1.KeyValue
+	(*Once)(nil),                 // 10: aweigh.v1.Once
+	(*PutRequest)(nil),           // 11: aweigh.v1.PutRequest
+	(*PutResponse)(nil),          // 12: aweigh.v1.PutResponse
+	(*DeleteRequest)(nil),        // 13: aweigh.v1.DeleteRequest
+	(*DeleteResponse)(nil),       // 14: aweigh.v1.DeleteResponse
+	(*RangeRequest)(nil),         // 15: aweigh.v1.RangeRequest
+	(*RangeResponse)(nil),        // 16: aweigh.v1.RangeResponse
+	(*Compare)(nil),              // 17: aweigh.v1.Compare
+	(*Op)(nil),                   // 18: aweigh.v1.Op
+	(*MergeRequest)(nil),         // 19: aweigh.v1.MergeRequest
+	(*MergeResponse)(nil),        // 20: aweigh.v1.MergeResponse
+	(*OpResponse)(nil),           // 21: aweigh.v1.OpResponse
+	(*TxnRequest)(nil),           // 22: aweigh.v1.TxnRequest
+	(*TxnResponse)(nil),          // 23: aweigh.v1.TxnResponse
+	(*SubmitRequest)(nil),        // 24: aweigh.v1.SubmitRequest
+	(*Outcome)(nil),              // 25: aweigh.v1.Outcome
+	(*SubmitResponse)(nil),       // 26: aweigh.v1.SubmitResponse
+	(*CompactRequest)(nil),       // 27: aweigh.v1.CompactRequest
+	(*CompactResponse)(nil),      // 28: aweigh.v1.CompactResponse
+	(*WatchRequest)(nil),         // 29: aweigh.v1.WatchRequest
+	(*Event)(nil),                // 30: aweigh.v1.Event
+	(*WatchResponse)(nil),        // 31: aweigh.v1.WatchResponse
+	(*HistoryRequest)(nil),       // 32: aweigh.v1.HistoryRequest
+	(*Entry)(nil),                // 33: aweigh.v1.Entry
+	(*HistoryResponse)(nil),      // 34: aweigh.v1.HistoryResponse
+	(*TailRequest)(nil),          // 35: aweigh.v1.TailRequest
+	(*TailResponse)(nil),         // 36: aweigh.v1.TailResponse
+	(*TailItem)(nil),             // 37: aweigh.v1.TailItem
+	(*ProveRequest)(nil),         // 38: aweigh.v1.ProveRequest
+	(*ProveResponse)(nil),        // 39: aweigh.v1.ProveResponse
+	(*CheckpointRequest)(nil),    // 40: aweigh.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),   // 41: aweigh.v1.CheckpointResponse
+	(*Cosignature)(nil),          // 42: aweigh.v1.Cosignature
+	(*StatusRequest)(nil),        // 43: aweigh.v1.StatusRequest
+	(*Anchor)(nil),               // 44: aweigh.v1.Anchor
+	(*Peer)(nil),                 // 45: aweigh.v1.Peer
+	(*StatusResponse)(nil),       // 46: aweigh.v1.StatusResponse
+	(*Pin)(nil),                  // 47: aweigh.v1.Pin
+	(*Snapshot)(nil),             // 48: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 49: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 50: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 51: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 52: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 53: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 54: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 55: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 56: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 57: aweigh.v1.Standing
+	(*Proposal)(nil),             // 58: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 59: aweigh.v1.TrustResponse
+	(*VoidApprover)(nil),         // 60: aweigh.v1.VoidApprover
+	(*Usage)(nil),                // 61: aweigh.v1.Usage
+	(*ExplainRequest)(nil),       // 62: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 63: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 64: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 65: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 66: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 67: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 68: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 69: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 70: aweigh.v1.NameRequest
+	(*Place)(nil),                // 71: aweigh.v1.Place
+	(*NameResponse)(nil),         // 72: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 73: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 74: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 75: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 76: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 77: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 78: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 79: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 80: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 81: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 82: aweigh.v1.Motion
+	(*Voter)(nil),                // 83: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 84: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 85: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 86: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 87: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 88: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 89: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 90: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 91: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 92: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 93: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 94: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 95: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 96: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 97: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 98: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 99: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 100: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 101: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 102: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 103: aweigh.v1.Said
+	(*ActResponse)(nil),          // 104: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 105: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 106: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 107: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 108: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 109: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 110: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 111: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 112: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 113: aweigh.v1.User
+	(*Role)(nil),                 // 114: aweigh.v1.Role
+	(*Permission)(nil),           // 115: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 116: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 117: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
-	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
-	4,   // 1: aweigh.v1.PutResponse.header:type_name -> aweigh.v1.Header
-	5,   // 2: aweigh.v1.PutResponse.prev_kv:type_name -> aweigh.v1.KeyValue
-	6,   // 3: aweigh.v1.DeleteRequest.once:type_name -> aweigh.v1.Once
-	4,   // 4: aweigh.v1.DeleteResponse.header:type_name -> aweigh.v1.Header
-	5,   // 5: aweigh.v1.DeleteResponse.prev_kvs:type_name -> aweigh.v1.KeyValue
-	0,   // 6: aweigh.v1.RangeRequest.sort_target:type_name -> aweigh.v1.SortTarget
-	4,   // 7: aweigh.v1.RangeResponse.header:type_name -> aweigh.v1.Header
-	5,   // 8: aweigh.v1.RangeResponse.kvs:type_name -> aweigh.v1.KeyValue
-	1,   // 9: aweigh.v1.Compare.target:type_name -> aweigh.v1.Compare.Target
-	2,   // 10: aweigh.v1.Compare.relation:type_name -> aweigh.v1.Compare.Relation
-	11,  // 11: aweigh.v1.Op.range:type_name -> aweigh.v1.RangeRequest
-	7,   // 12: aweigh.v1.Op.put:type_name -> aweigh.v1.PutRequest
-	9,   // 13: aweigh.v1.Op.delete:type_name -> aweigh.v1.DeleteRequest
-	18,  // 14: aweigh.v1.Op.txn:type_name -> aweigh.v1.TxnRequest
-	15,  // 15: aweigh.v1.Op.merge:type_name -> aweigh.v1.MergeRequest
-	4,   // 16: aweigh.v1.MergeResponse.header:type_name -> aweigh.v1.Header
-	12,  // 17: aweigh.v1.OpResponse.range:type_name -> aweigh.v1.RangeResponse
-	8,   // 18: aweigh.v1.OpResponse.put:type_name -> aweigh.v1.PutResponse
-	10,  // 19: aweigh.v1.OpResponse.delete:type_name -> aweigh.v1.DeleteResponse
-	19,  // 20: aweigh.v1.OpResponse.txn:type_name -> aweigh.v1.TxnResponse
-	16,  // 21: aweigh.v1.OpResponse.merge:type_name -> aweigh.v1.MergeResponse
-	13,  // 22: aweigh.v1.TxnRequest.compare:type_name -> aweigh.v1.Compare
-	14,  // 23: aweigh.v1.TxnRequest.success:type_name -> aweigh.v1.Op
-	14,  // 24: aweigh.v1.TxnRequest.failure:type_name -> aweigh.v1.Op
-	6,   // 25: aweigh.v1.TxnRequest.once:type_name -> aweigh.v1.Once
-	4,   // 26: aweigh.v1.TxnResponse.header:type_name -> aweigh.v1.Header
-	17,  // 27: aweigh.v1.TxnResponse.responses:type_name -> aweigh.v1.OpResponse
-	19,  // 28: aweigh.v1.Outcome.txn:type_name -> aweigh.v1.TxnResponse
-	4,   // 29: aweigh.v1.SubmitResponse.header:type_name -> aweigh.v1.Header
-	21,  // 30: aweigh.v1.SubmitResponse.outcomes:type_name -> aweigh.v1.Outcome
-	6,   // 31: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
-	4,   // 32: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
-	5,   // 33: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
-	5,   // 34: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
-	4,   // 35: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
-	26,  // 36: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
-	4,   // 37: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
-	29,  // 38: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 39: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
-	33,  // 40: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
-	4,   // 41: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
-	4,   // 42: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
-	38,  // 43: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
-	4,   // 44: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
-	40,  // 45: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
-	41,  // 46: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	44,  // 47: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
-	43,  // 48: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
-	6,   // 49: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
-	4,   // 50: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	4,   // 51: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	53,  // 52: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	54,  // 53: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	57,  // 54: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
-	56,  // 55: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
-	4,   // 56: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	59,  // 57: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 58: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	6,   // 59: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 60: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	54,  // 61: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	6,   // 62: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 63: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	67,  // 64: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	6,   // 65: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 66: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 67: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	5,   // 68: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	67,  // 69: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	70,  // 70: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 71: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	67,  // 72: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	29,  // 73: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 74: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	70,  // 75: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 76: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	78,  // 77: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	79,  // 78: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	81,  // 79: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	80,  // 80: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	5,   // 81: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	5,   // 82: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	67,  // 83: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
-	4,   // 84: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	78,  // 85: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 86: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 87: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	78,  // 88: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 89: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	90,  // 90: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	89,  // 91: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	6,   // 92: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 93: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 94: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	97,  // 95: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	6,   // 96: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 97: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	71,  // 98: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	99,  // 99: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 100: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	109, // 101: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	110, // 102: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 103: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	111, // 104: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	111, // 105: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	6,   // 106: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 107: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	7,   // 108: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 109: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 110: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	18,  // 111: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	20,  // 112: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	23,  // 113: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	25,  // 114: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	66,  // 115: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	69,  // 116: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	72,  // 117: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	74,  // 118: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	98,  // 119: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	101, // 120: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	103, // 121: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	28,  // 122: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	34,  // 123: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 124: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	36,  // 125: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	39,  // 126: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	46,  // 127: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	48,  // 128: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	50,  // 129: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	52,  // 130: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	58,  // 131: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	61,  // 132: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	63,  // 133: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	65,  // 134: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	76,  // 135: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	82,  // 136: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	82,  // 137: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	82,  // 138: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	85,  // 139: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	87,  // 140: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	91,  // 141: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	93,  // 142: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	95,  // 143: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	105, // 144: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	112, // 145: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	107, // 146: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	8,   // 147: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 148: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 149: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	19,  // 150: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	22,  // 151: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	24,  // 152: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	27,  // 153: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	68,  // 154: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	71,  // 155: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	73,  // 156: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	75,  // 157: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	100, // 158: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	102, // 159: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	104, // 160: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	30,  // 161: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	35,  // 162: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	32,  // 163: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	37,  // 164: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	42,  // 165: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	47,  // 166: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	49,  // 167: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	51,  // 168: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	55,  // 169: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	60,  // 170: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	62,  // 171: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	64,  // 172: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	64,  // 173: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	77,  // 174: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	83,  // 175: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	83,  // 176: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	84,  // 177: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	86,  // 178: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	88,  // 179: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	92,  // 180: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	94,  // 181: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	96,  // 182: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	106, // 183: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	113, // 184: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	108, // 185: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	147, // [147:186] is the sub-list for method output_type
-	108, // [108:147] is the sub-list for method input_type
-	108, // [108:108] is the sub-list for extension type_name
-	108, // [108:108] is the sub-list for extension extendee
-	0,   // [0:108] is the sub-list for field type_name
+	5,   // 0: aweigh.v1.Header.island:type_name -> aweigh.v1.Island
+	6,   // 1: aweigh.v1.Island.set_aside:type_name -> aweigh.v1.SetAside
+	4,   // 2: aweigh.v1.IslandsResponse.header:type_name -> aweigh.v1.Header
+	5,   // 3: aweigh.v1.IslandsResponse.islands:type_name -> aweigh.v1.Island
+	10,  // 4: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
+	4,   // 5: aweigh.v1.PutResponse.header:type_name -> aweigh.v1.Header
+	9,   // 6: aweigh.v1.PutResponse.prev_kv:type_name -> aweigh.v1.KeyValue
+	10,  // 7: aweigh.v1.DeleteRequest.once:type_name -> aweigh.v1.Once
+	4,   // 8: aweigh.v1.DeleteResponse.header:type_name -> aweigh.v1.Header
+	9,   // 9: aweigh.v1.DeleteResponse.prev_kvs:type_name -> aweigh.v1.KeyValue
+	0,   // 10: aweigh.v1.RangeRequest.sort_target:type_name -> aweigh.v1.SortTarget
+	4,   // 11: aweigh.v1.RangeResponse.header:type_name -> aweigh.v1.Header
+	9,   // 12: aweigh.v1.RangeResponse.kvs:type_name -> aweigh.v1.KeyValue
+	1,   // 13: aweigh.v1.Compare.target:type_name -> aweigh.v1.Compare.Target
+	2,   // 14: aweigh.v1.Compare.relation:type_name -> aweigh.v1.Compare.Relation
+	15,  // 15: aweigh.v1.Op.range:type_name -> aweigh.v1.RangeRequest
+	11,  // 16: aweigh.v1.Op.put:type_name -> aweigh.v1.PutRequest
+	13,  // 17: aweigh.v1.Op.delete:type_name -> aweigh.v1.DeleteRequest
+	22,  // 18: aweigh.v1.Op.txn:type_name -> aweigh.v1.TxnRequest
+	19,  // 19: aweigh.v1.Op.merge:type_name -> aweigh.v1.MergeRequest
+	4,   // 20: aweigh.v1.MergeResponse.header:type_name -> aweigh.v1.Header
+	16,  // 21: aweigh.v1.OpResponse.range:type_name -> aweigh.v1.RangeResponse
+	12,  // 22: aweigh.v1.OpResponse.put:type_name -> aweigh.v1.PutResponse
+	14,  // 23: aweigh.v1.OpResponse.delete:type_name -> aweigh.v1.DeleteResponse
+	23,  // 24: aweigh.v1.OpResponse.txn:type_name -> aweigh.v1.TxnResponse
+	20,  // 25: aweigh.v1.OpResponse.merge:type_name -> aweigh.v1.MergeResponse
+	17,  // 26: aweigh.v1.TxnRequest.compare:type_name -> aweigh.v1.Compare
+	18,  // 27: aweigh.v1.TxnRequest.success:type_name -> aweigh.v1.Op
+	18,  // 28: aweigh.v1.TxnRequest.failure:type_name -> aweigh.v1.Op
+	10,  // 29: aweigh.v1.TxnRequest.once:type_name -> aweigh.v1.Once
+	4,   // 30: aweigh.v1.TxnResponse.header:type_name -> aweigh.v1.Header
+	21,  // 31: aweigh.v1.TxnResponse.responses:type_name -> aweigh.v1.OpResponse
+	23,  // 32: aweigh.v1.Outcome.txn:type_name -> aweigh.v1.TxnResponse
+	4,   // 33: aweigh.v1.SubmitResponse.header:type_name -> aweigh.v1.Header
+	25,  // 34: aweigh.v1.SubmitResponse.outcomes:type_name -> aweigh.v1.Outcome
+	10,  // 35: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
+	4,   // 36: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
+	9,   // 37: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
+	9,   // 38: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
+	4,   // 39: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
+	30,  // 40: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
+	4,   // 41: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
+	33,  // 42: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 43: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
+	37,  // 44: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
+	4,   // 45: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
+	4,   // 46: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
+	42,  // 47: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
+	4,   // 48: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
+	44,  // 49: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
+	45,  // 50: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
+	48,  // 51: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	47,  // 52: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
+	10,  // 53: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
+	4,   // 54: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 55: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	57,  // 56: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	58,  // 57: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	61,  // 58: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
+	60,  // 59: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
+	4,   // 60: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	63,  // 61: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 62: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	10,  // 63: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 64: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	58,  // 65: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	10,  // 66: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 67: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	71,  // 68: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	10,  // 69: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 70: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 71: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	9,   // 72: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	71,  // 73: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	74,  // 74: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 75: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	71,  // 76: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	33,  // 77: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 78: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	74,  // 79: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 80: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	82,  // 81: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	83,  // 82: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	85,  // 83: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	84,  // 84: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	9,   // 85: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	9,   // 86: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	71,  // 87: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
+	4,   // 88: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	82,  // 89: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 90: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 91: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	82,  // 92: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 93: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	94,  // 94: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	93,  // 95: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	10,  // 96: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 97: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 98: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	101, // 99: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	10,  // 100: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 101: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	75,  // 102: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	103, // 103: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 104: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	113, // 105: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	114, // 106: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 107: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	115, // 108: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	115, // 109: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	10,  // 110: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 111: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	11,  // 112: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	13,  // 113: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	15,  // 114: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	22,  // 115: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	24,  // 116: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	27,  // 117: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	29,  // 118: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	70,  // 119: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	73,  // 120: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	76,  // 121: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	78,  // 122: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	102, // 123: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	105, // 124: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	107, // 125: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	32,  // 126: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	38,  // 127: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	35,  // 128: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	40,  // 129: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	43,  // 130: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	50,  // 131: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	52,  // 132: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	54,  // 133: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	56,  // 134: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	62,  // 135: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	65,  // 136: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	67,  // 137: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	69,  // 138: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	80,  // 139: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	86,  // 140: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	86,  // 141: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	86,  // 142: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	89,  // 143: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	91,  // 144: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	95,  // 145: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	97,  // 146: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	99,  // 147: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	7,   // 148: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
+	109, // 149: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	116, // 150: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	111, // 151: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	12,  // 152: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	14,  // 153: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	16,  // 154: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	23,  // 155: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	26,  // 156: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	28,  // 157: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	31,  // 158: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	72,  // 159: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	75,  // 160: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	77,  // 161: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	79,  // 162: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	104, // 163: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	106, // 164: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	108, // 165: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	34,  // 166: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	39,  // 167: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	36,  // 168: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	41,  // 169: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	46,  // 170: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	51,  // 171: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	53,  // 172: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	55,  // 173: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	59,  // 174: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	64,  // 175: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	66,  // 176: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	68,  // 177: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	68,  // 178: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	81,  // 179: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	87,  // 180: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	87,  // 181: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	88,  // 182: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	90,  // 183: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	92,  // 184: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	96,  // 185: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	98,  // 186: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	100, // 187: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	8,   // 188: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
+	110, // 189: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	117, // 190: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	112, // 191: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	152, // [152:192] is the sub-list for method output_type
+	112, // [112:152] is the sub-list for method input_type
+	112, // [112:112] is the sub-list for extension type_name
+	112, // [112:112] is the sub-list for extension extendee
+	0,   // [0:112] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -10305,28 +10750,28 @@ func file_aweigh_v1_aweigh_proto_init() {
 	if File_aweigh_v1_aweigh_proto != nil {
 		return
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[10].OneofWrappers = []any{
+	file_aweigh_v1_aweigh_proto_msgTypes[14].OneofWrappers = []any{
 		(*Op_Range)(nil),
 		(*Op_Put)(nil),
 		(*Op_Delete)(nil),
 		(*Op_Txn)(nil),
 		(*Op_Merge)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[13].OneofWrappers = []any{
+	file_aweigh_v1_aweigh_proto_msgTypes[17].OneofWrappers = []any{
 		(*OpResponse_Range)(nil),
 		(*OpResponse_Put)(nil),
 		(*OpResponse_Delete)(nil),
 		(*OpResponse_Txn)(nil),
 		(*OpResponse_Merge)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[49].OneofWrappers = []any{}
+	file_aweigh_v1_aweigh_proto_msgTypes[53].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   110,
+			NumMessages:   114,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -108,6 +108,8 @@ const (
 	NodeBallotsProcedure = "/aweigh.v1.Node/Ballots"
 	// NodeScopesProcedure is the fully-qualified name of the Node's Scopes RPC.
 	NodeScopesProcedure = "/aweigh.v1.Node/Scopes"
+	// NodeIslandsProcedure is the fully-qualified name of the Node's Islands RPC.
+	NodeIslandsProcedure = "/aweigh.v1.Node/Islands"
 	// NodeUsersProcedure is the fully-qualified name of the Node's Users RPC.
 	NodeUsersProcedure = "/aweigh.v1.Node/Users"
 	// NodeDisableUsersProcedure is the fully-qualified name of the Node's DisableUsers RPC.
@@ -203,6 +205,8 @@ type NodeClient interface {
 	// Scopes lists the scopes that the node knows of, held or not: the root's first, and a
 	// child after its parent.
 	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
+	// Islands lists the islands of a scope: what anchors without a quorum decided.
+	Islands(context.Context, *connect.Request[v1.IslandsRequest]) (*connect.Response[v1.IslandsResponse], error)
 	// Users tells who may do what at etcd's port.
 	Users(context.Context, *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error)
 	// DisableUsers lets everybody in again at etcd's port, as when the password of root is
@@ -439,6 +443,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Scopes")),
 			connect.WithClientOptions(opts...),
 		),
+		islands: connect.NewClient[v1.IslandsRequest, v1.IslandsResponse](
+			httpClient,
+			baseURL+NodeIslandsProcedure,
+			connect.WithSchema(nodeMethods.ByName("Islands")),
+			connect.WithClientOptions(opts...),
+		),
 		users: connect.NewClient[v1.UsersRequest, v1.UsersResponse](
 			httpClient,
 			baseURL+NodeUsersProcedure,
@@ -498,6 +508,7 @@ type nodeClient struct {
 	withdraw     *connect.Client[v1.WithdrawRequest, v1.WithdrawResponse]
 	ballots      *connect.Client[v1.BallotsRequest, v1.BallotsResponse]
 	scopes       *connect.Client[v1.ScopesRequest, v1.ScopesResponse]
+	islands      *connect.Client[v1.IslandsRequest, v1.IslandsResponse]
 	users        *connect.Client[v1.UsersRequest, v1.UsersResponse]
 	disableUsers *connect.Client[v1.DisableUsersRequest, v1.DisableUsersResponse]
 	whoAmI       *connect.Client[v1.WhoAmIRequest, v1.WhoAmIResponse]
@@ -683,6 +694,11 @@ func (c *nodeClient) Scopes(ctx context.Context, req *connect.Request[v1.ScopesR
 	return c.scopes.CallUnary(ctx, req)
 }
 
+// Islands calls aweigh.v1.Node.Islands.
+func (c *nodeClient) Islands(ctx context.Context, req *connect.Request[v1.IslandsRequest]) (*connect.Response[v1.IslandsResponse], error) {
+	return c.islands.CallUnary(ctx, req)
+}
+
 // Users calls aweigh.v1.Node.Users.
 func (c *nodeClient) Users(ctx context.Context, req *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error) {
 	return c.users.CallUnary(ctx, req)
@@ -785,6 +801,8 @@ type NodeHandler interface {
 	// Scopes lists the scopes that the node knows of, held or not: the root's first, and a
 	// child after its parent.
 	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
+	// Islands lists the islands of a scope: what anchors without a quorum decided.
+	Islands(context.Context, *connect.Request[v1.IslandsRequest]) (*connect.Response[v1.IslandsResponse], error)
 	// Users tells who may do what at etcd's port.
 	Users(context.Context, *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error)
 	// DisableUsers lets everybody in again at etcd's port, as when the password of root is
@@ -1017,6 +1035,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Scopes")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeIslandsHandler := connect.NewUnaryHandler(
+		NodeIslandsProcedure,
+		svc.Islands,
+		connect.WithSchema(nodeMethods.ByName("Islands")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeUsersHandler := connect.NewUnaryHandler(
 		NodeUsersProcedure,
 		svc.Users,
@@ -1109,6 +1133,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeBallotsHandler.ServeHTTP(w, r)
 		case NodeScopesProcedure:
 			nodeScopesHandler.ServeHTTP(w, r)
+		case NodeIslandsProcedure:
+			nodeIslandsHandler.ServeHTTP(w, r)
 		case NodeUsersProcedure:
 			nodeUsersHandler.ServeHTTP(w, r)
 		case NodeDisableUsersProcedure:
@@ -1266,6 +1292,10 @@ func (UnimplementedNodeHandler) Ballots(context.Context, *connect.Request[v1.Bal
 
 func (UnimplementedNodeHandler) Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Scopes is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Islands(context.Context, *connect.Request[v1.IslandsRequest]) (*connect.Response[v1.IslandsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Islands is not implemented"))
 }
 
 func (UnimplementedNodeHandler) Users(context.Context, *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error) {
