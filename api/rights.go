@@ -37,9 +37,9 @@ type right struct {
 
 // rights are those of all methods. A method that is missing is refused.
 var rights = map[string]right{
-	aweighv1connect.NodePutProcedure:     {may: ofTxn(putTxn), local: never, sees: seesTxn(putTxn)},
-	aweighv1connect.NodeDeleteProcedure:  {may: ofTxn(deleteTxn), local: never, sees: seesTxn(deleteTxn)},
-	aweighv1connect.NodeTxnProcedure:     {may: ofTxn(TxnOf), local: never, sees: seesTxn(TxnOf)},
+	aweighv1connect.NodePutProcedure:     {may: ofTxn(putTxn), local: provisional, sees: seesTxn(putTxn)},
+	aweighv1connect.NodeDeleteProcedure:  {may: ofTxn(deleteTxn), local: provisional, sees: seesTxn(deleteTxn)},
+	aweighv1connect.NodeTxnProcedure:     {may: ofTxn(TxnOf), local: provisional, sees: seesTxn(TxnOf)},
 	aweighv1connect.NodeRangeProcedure:   {may: reading[*aweighv1.RangeRequest], local: serializable, reads: true, sees: requestlog.Reads},
 	aweighv1connect.NodeSubmitProcedure:  {may: submitting, local: never, sees: seesBundle},
 	aweighv1connect.NodeCompactProcedure: {may: ruling, local: never, sees: requestlog.Writes},
@@ -100,7 +100,13 @@ func never(any) bool { return false }
 
 func serializable(request any) bool {
 	x, ok := request.(interface{ GetSerializable() bool })
-	return ok && x.GetSerializable()
+	return ok && x.GetSerializable() || provisional(request)
+}
+
+// provisional reports whether an island is asked, which there is where no quorum answers.
+func provisional(request any) bool {
+	x, ok := request.(interface{ GetProvisional() bool })
+	return ok && x.GetProvisional()
 }
 
 // known is for requests that any user may make.

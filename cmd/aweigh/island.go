@@ -46,11 +46,12 @@ func (a *app) provisional(h *aweighv1.Header, f show.Format) error {
 
 func (a *app) island() *cobra.Command {
 	c := &cobra.Command{
-		Use: "island", Short: "See what anchors decided without a quorum",
+		Use: "island", Short: "See what anchors decided without a quorum", Args: cobra.NoArgs,
 		Long: "An island is anchors that reach each other, but no quorum, and decide provisionally on the\n" +
 			"keys of a partition of the policy (aweigh policy show): with put, del and txn, and with get\n" +
 			"and ls, --provisional. When the scope has a quorum again, it takes the changes of keys that\n" +
 			"it did not change itself meanwhile, and opens motions about the others.",
+		Example: "  aweigh put /ship/log \"day 3\" --provisional\n  aweigh island ls\n  aweigh island show 3f2a1b90",
 	}
 	ls := &cobra.Command{
 		Use: "ls", Short: "List islands", Args: cobra.NoArgs,
@@ -64,7 +65,7 @@ func (a *app) island() *cobra.Command {
 			"did not stand, with the reasons. The motions about them are in aweigh motion ls.",
 		Example: "  aweigh island show 3f2a1b90",
 	}
-	c.AddCommand(
+	return a.under(c,
 		a.askingIn(ls, func(ctx context.Context, s *session, _ []string) error {
 			ctx, cancel := s.limited(ctx)
 			defer cancel()
@@ -89,5 +90,4 @@ func (a *app) island() *cobra.Command {
 			return s.Printer.Island(r.Header, r.Islands[0])
 		}),
 	)
-	return c
 }
