@@ -105,6 +105,17 @@ func answerIn(ctx context.Context) func(bytes int) error {
 	return func(bytes int) error { return a.take(ctx, bytes+pairOver) }
 }
 
+// rereading returns what to call before each try of a read: what the tries before read does not count for the answer of
+// a context. The answer keeps the part of the budget that it took.
+func rereading(ctx context.Context) (again func()) {
+	a, ok := ctx.Value(answerKey{}).(*Answer)
+	if !ok {
+		return func() {}
+	}
+	read := a.read
+	return func() { a.read = read }
+}
+
 // takenBy counts the pairs in the responses of a transaction that was read.
 func takenBy(take func(bytes int) error, responses []scope.Response) error {
 	r := reading{take: take}

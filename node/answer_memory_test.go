@@ -1,13 +1,18 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // TestAnswersShareABudget: reads wait for room, one of them may exceed the budget, small ones take none of it, and a
@@ -76,4 +81,36 @@ func TestAnswersOfSlowClientsAreCut(t *testing.T) {
 	default:
 		t.Error("the client is connected")
 	}
+}
+
+// TestARangeThatIsReadAgainCountsOnce: keys of a range are delegated while it is read.
+func TestARangeThatIsReadAgainCountsOnce(t *testing.T) {
+	c := startCluster(t, 1, quorum.BFT)
+	n := c.nodes[0]
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := n.Txn(ctx, putTxn("/a", strings.Repeat("v", 1000)), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
+	const once = int64(1000 + 2*pairOver + len("/a"))
+	small := n.Answers().New(1, 0, nil, nil)
+	given := n.root.given.Swap(&[]scope.Delegation{}) // the node has not taken note of it yet
+	time.AfterFunc(20*time.Millisecond, func() { n.root.given.Store(given) })
+	if res, _, err := n.Range(small.In(ctx), []byte("/a"), []byte("/c"), scope.Range{}, true); err != nil || len(res.Kvs) != 1 || small.read > once {
+		t.Errorf("%d keys, and %d bytes were counted, %v", len(res.Kvs), small.read, err)
+	}
+
+	a, tries := n.Answers().New(1, 5<<20, errors.New("too much"), nil), 0
+	in := a.In(ctx)
+	err := errors.Join(answerIn(in)(1<<20), n.withHeld(in, referral.Keys([]byte("/a")), func(*Replica) error {
+		if tries++; tries < 4 {
+			return cmp.Or(answerIn(in)(2<<20), error(scope.ErrElsewhere))
+		}
+		return answerIn(in)(2 << 20)
+	}))
+	if err != nil || a.counted > 4<<20 {
+		t.Errorf("after %d tries %d bytes are counted, %v", tries, a.counted, err)
+	}
+	a.Return()
 }

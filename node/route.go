@@ -148,8 +148,9 @@ func (n *Node) Holds(ctx context.Context, ranges referral.Ranges) (bool, error) 
 func (n *Node) withOwner(ctx context.Context, ranges referral.Ranges, f func(owner) error) error {
 	ctx, cancel := n.root.deadline(ctx)
 	defer cancel()
-	again := time.Millisecond
+	again, reread := time.Millisecond, rereading(ctx)
 	for {
+		reread()
 		var at owner
 		var err error
 		ranges(func(key, end []byte) bool {

@@ -75,9 +75,11 @@ type reading struct {
 
 func (n *Node) ranged(ctx context.Context, key, end []byte, r reading) (res scope.RangeResult, head scope.Head, err error) {
 	if len(*n.root.given.Load()) == 0 {
+		reread := rereading(ctx)
 		if res, head, err = n.root.ranged(ctx, key, end, r); err != nil || head.Delegated == 0 {
 			return res, head, err
 		}
+		reread()
 	}
 	err = n.withHeld(ctx, referral.Keys(), func(*Replica) error {
 		res, head, err = n.rangeOf(ctx, key, end, r)
