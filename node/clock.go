@@ -19,7 +19,8 @@ import (
 type clockOf struct {
 	mu     sync.Mutex
 	heard  bool
-	view   aweigh.View // of the newest proposal
+	epoch  aweigh.Epoch // of the newest proposal
+	view   aweigh.View  // of the newest proposal
 	ahead  time.Duration
 	late   int // proposals in a row that were behind by more than the bound
 	off    bool
@@ -34,13 +35,13 @@ const clockAgain = 10 * time.Minute
 
 // arrived takes the time of a new proposal. It returns whether the clock is off by more than the bound, and whether
 // that has changed. Each view counts once: a leader repeats its proposal while it gets no answer.
-func (c *clockOf) arrived(v aweigh.View, ahead, bound time.Duration, now time.Time) (off, changed bool) {
+func (c *clockOf) arrived(e aweigh.Epoch, v aweigh.View, ahead, bound time.Duration, now time.Time) (off, changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.heard && v <= c.view {
+	if c.heard && (e < c.epoch || e == c.epoch && v <= c.view) {
 		return c.off, false
 	}
-	c.heard, c.view, c.ahead = true, v, ahead
+	c.heard, c.epoch, c.view, c.ahead = true, e, v, ahead
 	if ahead < -bound {
 		c.late++
 	} else {
@@ -88,12 +89,15 @@ func (n *Replica) clock(from machine.Peer, h scope.Header) {
 	if a == nil || a.peer != from {
 		return // passed on by another anchor: it may be old
 	}
+	if s := n.runner.stand.Load(); h.Epoch != s.EpochView.Epoch.Number || tooFar(h.View, s.View) {
+		return // its view would hide the clock that later proposals show
+	}
 	now, bound := n.runner.now(), n.epochs.epoch().Policy.Limits.Drift
 	ahead := h.Time.Sub(now)
 	if ahead > bound && h.Time.Sub(n.LastHead().Time) < time.Millisecond {
 		return // the scope's time is ahead and grows by the smallest steps: this shows nothing of the leader's clock
 	}
-	off, changed := a.clock.arrived(h.View, ahead, bound, time.Now())
+	off, changed := a.clock.arrived(h.Epoch, h.View, ahead, bound, time.Now())
 	switch {
 	case !changed:
 	case !off:

@@ -12,25 +12,27 @@ import (
 func TestClocksAreJudgedByWhatBlocksProve(t *testing.T) {
 	const bound = 500 * time.Millisecond
 	type step struct {
+		epoch        aweigh.Epoch
 		view         aweigh.View
 		ahead, later time.Duration
 		off, changed bool
 	}
 	for name, steps := range map[string][]step{
-		"ahead is proof":           {{1, time.Hour, 0, true, true}, {2, time.Millisecond, 0, false, true}},
-		"within the bound":         {{1, bound, 0, false, false}, {2, -bound, 0, false, false}},
-		"one late block is none":   {{1, -time.Hour, 0, false, false}, {2, 0, 0, false, false}, {3, -time.Hour, 0, false, false}, {4, -time.Hour, 0, false, false}},
-		"three in a row are":       {{1, -time.Hour, 0, false, false}, {2, -time.Hour, 0, false, false}, {3, -time.Hour, 0, true, true}, {4, 0, 0, false, true}},
-		"repeats of one view":      {{1, -time.Hour, 0, false, false}, {1, -time.Hour, 0, false, false}, {1, -time.Hour, 0, false, false}, {1, time.Hour, 0, false, false}},
-		"said once, and again":     {{1, time.Hour, 0, true, true}, {2, time.Hour, time.Minute, true, false}, {3, time.Hour, clockAgain, true, true}},
-		"older views are no news":  {{5, 0, 0, false, false}, {4, time.Hour, 0, false, false}},
-		"late, then ahead of time": {{1, -time.Hour, 0, false, false}, {2, time.Hour, 0, true, true}},
+		"ahead is proof":           {{0, 1, time.Hour, 0, true, true}, {0, 2, time.Millisecond, 0, false, true}},
+		"within the bound":         {{0, 1, bound, 0, false, false}, {0, 2, -bound, 0, false, false}},
+		"one late block is none":   {{0, 1, -time.Hour, 0, false, false}, {0, 2, 0, 0, false, false}, {0, 3, -time.Hour, 0, false, false}, {0, 4, -time.Hour, 0, false, false}},
+		"three in a row are":       {{0, 1, -time.Hour, 0, false, false}, {0, 2, -time.Hour, 0, false, false}, {0, 3, -time.Hour, 0, true, true}, {0, 4, 0, 0, false, true}},
+		"repeats of one view":      {{0, 1, -time.Hour, 0, false, false}, {0, 1, -time.Hour, 0, false, false}, {0, 1, -time.Hour, 0, false, false}, {0, 1, time.Hour, 0, false, false}},
+		"said once, and again":     {{0, 1, time.Hour, 0, true, true}, {0, 2, time.Hour, time.Minute, true, false}, {0, 3, time.Hour, clockAgain, true, true}},
+		"older views are no news":  {{0, 5, 0, 0, false, false}, {0, 4, time.Hour, 0, false, false}},
+		"late, then ahead of time": {{0, 1, -time.Hour, 0, false, false}, {0, 2, time.Hour, 0, true, true}},
+		"an epoch begins anew":     {{0, 5, 0, 0, false, false}, {1, 1, time.Hour, 0, true, true}, {0, 6, 0, 0, true, false}},
 	} {
 		var c clockOf
 		now := time.Unix(1, 0)
 		for i, s := range steps {
 			now = now.Add(s.later)
-			if off, changed := c.arrived(s.view, s.ahead, bound, now); off != s.off || changed != s.changed {
+			if off, changed := c.arrived(s.epoch, s.view, s.ahead, bound, now); off != s.off || changed != s.changed {
 				t.Errorf("%s, step %d: off %v, changed %v", name, i, off, changed)
 			}
 		}
@@ -65,6 +67,7 @@ func TestWrongClocksAreNamed(t *testing.T) {
 			t.Errorf("the log says\n%s", text)
 		}
 	}
+	arrives("n3", "n3", 1<<32, 0) // hides no later view
 	arrives("n1", "n1", 1, -time.Millisecond)
 	arrives("n2", "n2", 2, time.Millisecond)
 	arrives("n3", "n1", 3, time.Hour) // passed on
@@ -96,12 +99,13 @@ func TestWrongClocksAreNamed(t *testing.T) {
 		t.Errorf("the clocks agree again, and this anchor reports %v", says)
 	}
 	for _, c := range []struct {
+		from  aweigh.View
 		ahead time.Duration
 		off   bool
-	}{{2 * time.Second, false}, {time.Hour, true}} { // one that is ahead by less votes for the blocks of others
+	}{{10, 2 * time.Second, false}, {30, time.Hour, true}} { // one that is ahead by less votes for the blocks of others
 		for view := range aweigh.View(3 * lateInARow) {
 			by := []string{"n1", "n2", "n3"}[view%3]
-			arrives(by, by, 10+view+aweigh.View(c.ahead.Seconds()), -c.ahead)
+			arrives(by, by, c.from+view, -c.ahead)
 		}
 		if says := n.root.report(&s); (says.State == AnchorClock) != c.off || (n.root.ClockBehind() < 0) != c.off {
 			t.Errorf("this clock is ahead by %v, and this anchor reports %v", c.ahead, says)

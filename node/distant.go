@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
@@ -15,5 +16,8 @@ func (n *Replica) distant(f []byte) bool {
 	}
 	b, err := votes.DecodeBallot(f[1:])
 	s := n.runner.stand.Load() // of the last step that had something to report
-	return err == nil && b.Anchor != s.Self && b.Subject.View > s.View+2*quorum.Ahead
+	return err == nil && b.Anchor != s.Self && tooFar(b.Subject.View, s.View)
 }
+
+// tooFar reports whether a view is so far ahead of an engine's that the engine ignores its votes.
+func tooFar(v, of aweigh.View) bool { return v > of+2*quorum.Ahead }
