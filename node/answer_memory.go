@@ -260,6 +260,7 @@ func (b *AnswerBudget) cutSlow(now time.Time) {
 	for a := range b.out { // order-free: each alone
 		if a.sending && a.cut != nil && now.Sub(a.moved) > b.slow {
 			b.cut++
+			a.sending = false // it is cut once
 			slow = append(slow, a)
 		}
 	}

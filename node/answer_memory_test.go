@@ -81,6 +81,9 @@ func TestAnswersOfSlowClientsAreCut(t *testing.T) {
 	default:
 		t.Error("the client is connected")
 	}
+	if c := b.Counts(); c.Cut != 1 {
+		t.Errorf("%d clients were cut", c.Cut)
+	}
 }
 
 // TestARangeThatIsReadAgainCountsOnce: keys of a range are delegated while it is read.

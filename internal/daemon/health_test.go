@@ -300,6 +300,7 @@ func TestWhatHappenedIsCounted(t *testing.T) {
 			{"aweigh_scope_mutations_final_total", []string{"/"}, writes, writes},
 			{"aweigh_scope_epoch", []string{"/"}, 0, 0},
 			{"aweigh_commit_seconds", nil, writes, writes},
+			{"aweigh_answer_cut_total", nil, 0, 0},
 			{"aweigh_linearizable_read_seconds", nil, 1, 1},
 			{"aweigh_ballots_signed_total", []string{"finalize"}, 1, 1e6},
 			{"aweigh_views_nullified_total", []string{"bnchor"}, 0, 1e6},
