@@ -91,10 +91,12 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	if failure, err := x.admissible(d); failure != nil || err != nil {
 		return failure, err
 	}
-	if failure, err := x.mayPropose(m, weighs); failure != nil || err != nil {
+	displaced, failure, err := x.mayPropose(m, weighs)
+	if failure != nil || err != nil {
 		return failure, err
 	}
-	if failure, err := x.openMotion(m, x.policy.decides(d), opening{line: indexedMotion{Author: m.Author, Decision: id, Outside: !weighs}}); failure != nil || err != nil || !weighs {
+	o := opening{line: indexedMotion{Author: m.Author, Decision: id, Outside: !weighs}, displaced: displaced}
+	if failure, err := x.openMotion(m, x.policy.decides(d), o); failure != nil || err != nil || !weighs {
 		return failure, err
 	}
 	if rec, _, err = x.motion(m.ID); err != nil {
@@ -155,8 +157,9 @@ func (x *execution) decide(d decided) {
 	x.government.changed, x.tally.early = true, true
 }
 
-// mayPropose reports why an author cannot put a decision on the agenda.
-func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err error) {
+// mayPropose reports why an author cannot put a decision on the agenda, or which open application gives way to it, if
+// one must.
+func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (displaced *votes.MotionID, failure, err error) {
 	mine := 0
 	var outside []votes.MotionID // by deadline
 	err = x.eachOpen(func(_ aweigh.Instant, id votes.MotionID, line indexedMotion) bool {
@@ -170,49 +173,58 @@ func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err er
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case weighs && mine >= x.bounds.ProposedAtOnce:
-		return fmt.Errorf("%d decisions that this anchor proposed are open already; they must be carried, be rejected (aweigh ballot reject) or expire first", mine), nil
+		return nil, fmt.Errorf("%d decisions that this anchor proposed are open already; they must be carried, be rejected (aweigh ballot reject) or expire first", mine), nil
 	case weighs:
-		return nil, nil
+		return nil, nil, nil
 	case mine > 0:
-		return errors.New("an application of this node is open already"), nil
+		return nil, errors.New("an application of this node is open already"), nil
 	case len(outside) >= x.bounds.OutsideAtOnce:
-		return x.displaceApplication(outside)
+		return x.displacedApplication(outside)
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
-// displaceApplication closes the first open application that has no approval, once it has been open for
+// displacedApplication chooses the first open application that has no approval, once it has been open for
 // unlistedMotionStay: any key can sign one. It returns why there is none.
-func (x *execution) displaceApplication(open []votes.MotionID) (failure, err error) {
-	for _, id := range open {
-		rec, err := x.mustMotion(id)
+func (x *execution) displacedApplication(open []votes.MotionID) (id *votes.MotionID, failure, err error) {
+	for i := range open {
+		raw, _, err := x.r.Get(x.space.motion(open[i]))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		approved, err := x.hasApproval(id)
+		if failure := x.spend(lookCost(len(raw))); failure != nil { // before it is looked at
+			return nil, failure, nil
+		}
+		rec, err := x.mustMotion(open[i])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if !approved && x.block.Header.Time.Sub(rec.Motion.Opened) >= x.bounds.UnlistedMotionStay {
-			return nil, x.closeFor(id)
+		if x.block.Header.Time.Sub(rec.Motion.Opened) < x.bounds.UnlistedMotionStay {
+			continue
+		}
+		if approved, failure, err := x.hasApproval(open[i]); failure != nil || err != nil || !approved {
+			return &open[i], failure, err
 		}
 	}
-	return fmt.Errorf("%d applications are open already; one gives way if no anchor approves it within %v of when it opened, so try again later",
+	return nil, fmt.Errorf("%d applications are open already; one gives way if no anchor approves it within %v of when it opened, so try again later",
 		len(open), x.bounds.UnlistedMotionStay), nil
 }
 
-// hasApproval reports whether some voter has approved a motion.
-func (x *execution) hasApproval(id votes.MotionID) (bool, error) {
+// hasApproval reports whether some voter has approved a motion. The mutation pays for the ballots.
+func (x *execution) hasApproval(id votes.MotionID) (approved bool, failure, err error) {
 	all, err := x.ballots(id)
 	for i := 0; i < len(all) && err == nil; i++ {
+		if failure = x.spend(lookCost(len(all[i].Ballot))); failure != nil {
+			return false, failure, nil
+		}
 		var v votes.CheckedMotionBallot
 		if v, err = all[i].Vote(id); err == nil && v.Ballot().Choice == votes.Approve {
-			return true, nil
+			return true, nil, nil
 		}
 	}
-	return false, err
+	return false, nil, err
 }
 
 // admissible reports why a decision could not take effect as things stand.

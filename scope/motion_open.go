@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Found is what one put or deletion of a motion found when that opened: how many
@@ -23,9 +24,10 @@ type Found struct {
 
 // opening is what else is known of a motion that opens.
 type opening struct {
-	line  indexedMotion
-	chose bool    // the branch of a transaction
-	basis []Found // what it found
+	line      indexedMotion
+	chose     bool            // the branch of a transaction
+	basis     []Found         // what it found
+	displaced *votes.MotionID // gives way to it, nil: none does
 }
 
 // propose opens a motion for the transaction being executed.
@@ -37,7 +39,9 @@ func (x *execution) propose(m *CheckedMutation, a *Approval, p *plan) (failure, 
 	if err != nil {
 		return nil, err
 	}
-	return x.openMotion(m, a, opening{indexedMotion{Author: m.Principal(), Signer: m.Author, Caller: m.Caller}, p.succeeded, basis})
+	return x.openMotion(m, a, opening{
+		line: indexedMotion{Author: m.Principal(), Signer: m.Author, Caller: m.Caller}, chose: p.succeeded, basis: basis,
+	})
 }
 
 // openMotion opens a motion for the mutation being executed (P28); failure is the
@@ -55,6 +59,12 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	readmits := m.Decision != nil && m.Decision.ofApprover()
 	if mo.Voters, mo.Rule, failure = a.electors(r, m.askers(r), mo.Void, readmits); failure != nil {
 		return failure, nil
+	}
+	if o.displaced != nil { // nothing refuses a decision from here on
+		if err := x.closeFor(*o.displaced); err != nil {
+			return nil, err
+		}
+		mo.Entry = x.nextEntry() // its end is in the lineage before this one
 	}
 	record := (&motionRecord{Motion: mo}).encode()
 	var names []string

@@ -165,3 +165,36 @@ func TestP51NothingGetsEasier(t *testing.T) {
 		t.Errorf("half of the whole, of which the anchors have a third: %s %s", out.Code, out.Reason)
 	}
 }
+
+// TestAnApplicationThatCannotOpenDisplacesNone: the policy asks for an approver that is void, so no motion opens.
+func TestAnApplicationThatCannotOpenDisplacesNone(t *testing.T) {
+	w, alice := newChamber(t, 1_000_000, false, func(p *Policy) {
+		p.EpochBlocks, p.EpochTime = 1000, 24*time.Hour
+		p.Approvals = append(p.Approvals, Approval{
+			Matter: Membership, Num: 1, Den: 2, Window: time.Hour,
+			Approvers: []Approver{{Name: "alice", Key: p.Approvals[0].Approvers[0].Key, Required: true}},
+		})
+	})
+	apply := func(i int) Outcome {
+		w.author = testKey(t, byte(100+i))
+		return w.step(w.mutation(Govern, Admission(w.g.Hash(), w.author, "x", string(rune('A'+i)), w.keys[0].Public().ID()))).Outcomes[0]
+	}
+	first := w.propose(w.put("/secrets/a", "1"))
+	for i := range outsideAtOnce {
+		if out := apply(i); out.Code != Applied {
+			t.Fatalf("application %d: %s %s", i, out.Code, out.Reason)
+		}
+	}
+	w.now = w.now.Add(unlistedMotionStay)
+	w.bothWays(alice, first) // which carries it, and makes her void
+	if out := apply(outsideAtOnce); out.Code != Failed || Failure(out.Reason) != ErrVoid || w.state.Head().Docket.Open != outsideAtOnce {
+		t.Errorf("%s %s, and %d applications are open", out.Code, out.Reason, w.state.Head().Docket.Open)
+	}
+	x, err := w.state.trial(w.now, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, failure, err := x.displacedApplication([]votes.MotionID{first}); failure != ErrTooMuch || err != nil {
+		t.Errorf("without units to read an application: %v, %v", failure, err)
+	}
+}
