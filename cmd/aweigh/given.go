@@ -25,11 +25,16 @@ func checkFlags(c *cobra.Command) error {
 // without the flag, the command would do something else.
 func checkGiven(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if err != nil || !config.Empty(f) || slices.Contains(mayBeEmpty, f.Name) ||
+		how := config.Empty(f)
+		if err != nil || how == "" || slices.Contains(mayBeEmpty, f.Name) ||
 			slices.Contains(mayBeEmpty, c.CommandPath()+" --"+f.Name) {
 			return
 		}
-		err = fmt.Errorf("%w: --%s is empty: give it a value, or leave it out", errUsage, f.Name)
+		off := ""
+		if c.Flags().Lookup("config") != nil { // the file may set it
+			off = ". What the configuration file sets is turned off in the file"
+		}
+		err = fmt.Errorf("%w: --%s %s: give it a value, or leave it out%s", errUsage, f.Name, how, off)
 	})
 	return err
 }

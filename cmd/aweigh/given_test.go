@@ -54,3 +54,21 @@ func TestEmptyFlagsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyFlagsOfANodeSayHowToTurnOffWhatTheFileSets: and a list says that it has an empty entry.
+func TestEmptyFlagsOfANodeSayHowToTurnOffWhatTheFileSets(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"node", "--etcd-listen", ""}, "--etcd-listen is empty: give it a value, or leave it out. What the configuration file sets is turned off in the file"},
+		{[]string{"node", "--follow", "/a/,,/b/"}, "--follow has an empty entry: give it a value, or leave it out. What the configuration file sets"},
+		{[]string{"put", "--as", "", "/a", "b"}, "--as is empty: give it a value, or leave it out"},
+	} {
+		var out bytes.Buffer
+		code := (&app{in: strings.NewReader(""), out: &out, err: &out}).run(t.Context(), c.args)
+		if code != exitUsage || !strings.Contains(out.String(), c.want) || strings.Contains(out.String(), "file") != strings.Contains(c.want, "file") {
+			t.Errorf("%q: exit code %d, %s", c.args, code, out.String())
+		}
+	}
+}

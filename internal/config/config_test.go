@@ -132,6 +132,8 @@ func TestValuesOfAnotherTypeAreRefusedWithTheirPlace(t *testing.T) {
 		"conns: many\n":                `:1: conns is a whole number, not "many"`,
 		"conns: 1.5\n":                 `:1: conns is a whole number, not 1.5`,
 		"listen: x\n":                  `:1: listen is a list like [a, b], not "x"`,
+		"\nlisten: [\"\"]\n":           `:2: listen: entry 1 of the list is empty`,
+		"listen: [x, \" \"]\n":         `:1: listen: entry 2 of the list is empty`,
 		"listen: [x, [y]]\n":           `:1: listen is a list of texts, and a list is none`,
 		"api-listen: {host: x}\n":      `:1: api-listen is a text, not a map; put it in quotes`,
 		"api-listen: 7177\n":           `:1: api-listen is a text, not 7177; put it in quotes`,

@@ -35,9 +35,13 @@ func checkValue(f *pflag.Flag, value any) error {
 		if !ok {
 			return fmt.Errorf("%s is a list like [a, b], not %s", f.Name, shown(value))
 		}
-		for _, v := range list {
-			if _, ok := v.(string); !ok {
+		for i, v := range list {
+			text, ok := v.(string)
+			switch {
+			case !ok:
 				return fmt.Errorf("%s is a list of texts, and %s is none", f.Name, shown(v))
+			case strings.TrimSpace(text) == "":
+				return fmt.Errorf("%s: entry %d of the list is empty: give it a value, or take it out", f.Name, i+1)
 			}
 		}
 	default:
@@ -85,12 +89,17 @@ func CheckText(f *pflag.Flag, text string) (err error) {
 	return nil
 }
 
-// Empty reports whether the value of a flag is a text or a list that names nothing.
-func Empty(f *pflag.Flag) bool {
-	if list, ok := f.Value.(pflag.SliceValue); ok {
-		return len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
+// Empty returns how a flag names nothing: "is empty", for a text or a list, or "has an empty entry". It is "" for all
+// other flags.
+func Empty(f *pflag.Flag) string {
+	list, ok := f.Value.(pflag.SliceValue)
+	switch {
+	case ok && len(list.GetSlice()) > 1 && slices.Contains(list.GetSlice(), ""):
+		return "has an empty entry"
+	case ok && (len(list.GetSlice()) == 0 || list.GetSlice()[0] == "") || f.Value.Type() == "string" && f.Value.String() == "":
+		return "is empty"
 	}
-	return f.Value.Type() == "string" && f.Value.String() == ""
+	return ""
 }
 
 // shown is a value of a file in words.
