@@ -3,8 +3,6 @@ package auth
 import (
 	"context"
 	"encoding/base64"
-	"net"
-	"sync"
 
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/crypto/scrypt"
@@ -20,24 +18,6 @@ var (
 	errBadPassword    = status.Error(codes.InvalidArgument, "aweigh: passwords have at most 72 bytes")
 	errHashedPassword = status.Error(codes.InvalidArgument, "aweigh: hashedPassword is not what bcrypt makes at a cost of up to 12, in base64")
 )
-
-// Passwords are looked at one at a time: each takes a processor for some tenths of a second, and any client may ask.
-// So that no address keeps the others out, few wait from one.
-const (
-	hashesWaiting = 64
-	hashesEach    = 4
-)
-
-// Passwords is the queue of the passwords that are to be looked at.
-type Passwords struct {
-	turn    chan struct{} // holds a token while one is looked at
-	mu      sync.Mutex
-	waiting map[string]int // by address
-	all     int
-}
-
-// NewPasswords returns an empty queue.
-func NewPasswords() *Passwords { return &Passwords{turn: make(chan struct{}, 1)} }
 
 // Kept is what users and roles hold of a password.
 type Kept struct {
@@ -90,41 +70,6 @@ func keyOf(password string, hash []byte) (votes.PrivateKey, error) {
 		return votes.PrivateKey{}, err
 	}
 	return votes.KeyFromSeed(votes.Ed25519, seed)
-}
-
-// inTurn looks at a password when it is its turn.
-func (p *Passwords) inTurn(ctx context.Context, address string, do func() error) error {
-	from, _, _ := net.SplitHostPort(address)
-	if net.ParseIP(from).IsLoopback() {
-		from = address // these are of one machine, and behind one door
-	}
-	p.mu.Lock()
-	if p.all >= hashesWaiting || p.waiting[from] >= hashesEach {
-		p.mu.Unlock()
-		return ErrTooManyRequests
-	}
-	if p.waiting == nil {
-		p.waiting = make(map[string]int)
-	}
-	p.all++
-	p.waiting[from]++
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.all--; p.waiting[from] > 1 {
-			p.waiting[from]--
-		} else {
-			delete(p.waiting, from)
-		}
-	}()
-	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-		return do()
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
-	}
 }
 
 // decodeHash reads a password that a client hashed itself.
