@@ -40,24 +40,33 @@ func Server(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error)
 // ServerBy is Server with a clock, by which the certificates of clients end.
 func ServerBy(now func() time.Time, f Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
 	r := &reloading{now: now, files: f, log: log, protocols: protocols}
-	if err := r.load(); err != nil {
+	c, err := r.load()
+	if err != nil {
 		return nil, err
 	}
+	r.content = c
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: r.forClient,
 	}, nil
 }
 
-// reloading holds the content read last.
+// reloading holds the content read last. A disk or a network that answers late holds up handshakes, and no connection.
 type reloading struct {
 	now       func() time.Time
 	files     Files
 	log       *slog.Logger
 	protocols []string
 
-	mu      sync.Mutex
-	looked  time.Time // when the files were last looked at
+	reading sync.Mutex // by one that reads files
+
+	mu      sync.Mutex // not held while a file is looked at
+	looked  time.Time  // when the files were last looked at
+	content *content
+}
+
+// content is that of the files. An immutable value.
+type content struct {
 	stamps  [4]stamp
 	config  *tls.Config
 	trusted map[string]bool // certificates of clients' issuers, as DER
@@ -70,19 +79,42 @@ type stamp struct {
 	size    int64
 }
 
-func (r *reloading) current() *tls.Config {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.looked = time.Now()
-	if stamps := r.look(); stamps != r.stamps {
-		if err := r.load(); err != nil {
-			r.stamps = stamps // say so once
+// current returns the content of the files as they are. It waits for them.
+func (r *reloading) current() *content {
+	if c := r.last(); r.look() == c.stamps {
+		return c
+	}
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	return r.again()
+}
+
+// again reads files that changed. The caller holds reading.
+func (r *reloading) again() *content {
+	now, stamps := time.Now(), r.look()
+	c := r.last()
+	if stamps != c.stamps {
+		if read, err := r.load(); err != nil {
+			was := *c
+			was.stamps = stamps // say so once
+			c = &was
 			r.log.Error("the TLS certificates cannot be read; the ones read before stay in use", "error", err)
 		} else {
+			c = read
 			r.log.Info("TLS certificates were read again", "file", r.files.Cert)
 		}
 	}
-	return r.config
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.content, r.looked = c, now
+	return c
+}
+
+// last returns the content that was read last.
+func (r *reloading) last() *content {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.content
 }
 
 func (r *reloading) look() (all [4]stamp) {
@@ -94,21 +126,21 @@ func (r *reloading) look() (all [4]stamp) {
 	return all
 }
 
-func (r *reloading) load() error {
+func (r *reloading) load() (*content, error) {
 	stamps := r.look() // before reading, so that a change meanwhile is one
 	f := r.files
 	if f.Revoked != "" && f.ClientCA == "" {
-		return fmt.Errorf("%w: a list of revoked certificates without the issuers of clients' certificates", ErrFiles)
+		return nil, fmt.Errorf("%w: a list of revoked certificates without the issuers of clients' certificates", ErrFiles)
 	}
 	if f.Cert == "" || f.Key == "" {
-		return fmt.Errorf("%w: a certificate takes its key, and a key its certificate; clients can be asked for theirs only with both", ErrFiles)
+		return nil, fmt.Errorf("%w: a certificate takes its key, and a key its certificate; clients can be asked for theirs only with both", ErrFiles)
 	}
 	own, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
 		if _, missing := errors.AsType[*fs.PathError](err); missing {
-			return fmt.Errorf("certs: %w", err)
+			return nil, fmt.Errorf("certs: %w", err)
 		}
-		return fmt.Errorf("%w: %s and %s: %w", ErrFiles, f.Cert, f.Key, err)
+		return nil, fmt.Errorf("%w: %s and %s: %w", ErrFiles, f.Cert, f.Key, err)
 	}
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, NextProtos: r.protocols, Time: r.now,
@@ -118,10 +150,10 @@ func (r *reloading) load() error {
 	if f.ClientCA != "" {
 		data, err := os.ReadFile(f.ClientCA)
 		if err != nil {
-			return fmt.Errorf("certs: %w", err)
+			return nil, fmt.Errorf("certs: %w", err)
 		}
 		if c.ClientCAs = x509.NewCertPool(); !c.ClientCAs.AppendCertsFromPEM(data) {
-			return fmt.Errorf("%w: %s holds no certificate", ErrFiles, f.ClientCA)
+			return nil, fmt.Errorf("%w: %s holds no certificate", ErrFiles, f.ClientCA)
 		}
 		trusted = make(map[string]bool)
 		for _, issuer := range issuersIn(data) {
@@ -133,11 +165,10 @@ func (r *reloading) load() error {
 		}
 		if f.Revoked != "" {
 			if lists, err = readRevoked(f.Revoked, data); err != nil {
-				return err
+				return nil, err
 			}
 			c.VerifyConnection = lists.check // of resumed sessions too
 		}
 	}
-	r.stamps, r.config, r.trusted, r.lists = stamps, c, trusted, lists
-	return nil
+	return &content{stamps, c, trusted, lists}, nil
 }

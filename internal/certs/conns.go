@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// lookAgain is how often the certificate of a connection's client is looked at again, and how old the files may be that
-// it is held to.
-const lookAgain = time.Second
+// lookAgain is how often the certificate of a connection's client is looked at again, and after which time the files
+// are: a connection ends within three times as long.
+const lookAgain = time.Second / 2
 
 // ErrEnded ends a connection whose client certificate has ended, was revoked, or is of an issuer that is not trusted
 // any more.
 var ErrEnded = errors.New("certs: the client's certificate is not good any more")
 
 // Listener returns a listener whose connections end when the client's certificate does: nothing is read from them any
-// more, and within lookAgain they are closed, with their requests and streams. A client that has another certificate by
+// more, and within 2 s they are closed, with their requests and streams. A client that has another certificate by
 // then connects again. The connections are those below TLS, of a server with the settings of Server.
 func Listener(l net.Listener) net.Listener { return listener{l} }
 
@@ -93,7 +93,7 @@ func (c *conn) Close() error {
 
 // forClient returns the settings for a handshake, which hand the client's certificate to the connection.
 func (r *reloading) forClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	config := r.current()
+	config := r.current().config
 	c, ok := hello.Conn.(*conn)
 	if !ok || config.ClientCAs == nil {
 		return config, nil
@@ -116,28 +116,27 @@ func (r *reloading) forClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 
 // good reports whether one of the chains of a client's certificate holds now.
 func (r *reloading) good(chains [][]*x509.Certificate) bool {
-	trusted, lists := r.recent()
-	now := r.now()
+	of, now := r.recent(), r.now()
 	for _, chain := range chains {
 		ended := func(c *x509.Certificate) bool { return now.After(c.NotAfter) }
-		if len(chain) > 0 && trusted[string(chain[len(chain)-1].Raw)] && !lists.any(chain) && !slices.ContainsFunc(chain, ended) {
+		if len(chain) > 0 && of.trusted[string(chain[len(chain)-1].Raw)] && !of.lists.any(chain) && !slices.ContainsFunc(chain, ended) {
 			return true
 		}
 	}
 	return false
 }
 
-// recent returns the issuers and the lists of the files as they were within the last lookAgain.
-func (r *reloading) recent() (trusted map[string]bool, lists revoked) {
+// recent returns the content of the files, and has them looked at if that was longer ago than lookAgain. It waits for
+// no file.
+func (r *reloading) recent() *content {
 	r.mu.Lock()
-	stale := time.Since(r.looked) >= lookAgain
-	trusted, lists = r.trusted, r.lists
+	stale, c := time.Since(r.looked) >= lookAgain, r.content
 	r.mu.Unlock()
-	if !stale {
-		return trusted, lists
+	if stale && r.reading.TryLock() {
+		go func() {
+			defer r.reading.Unlock()
+			r.again()
+		}()
 	}
-	r.current()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.trusted, r.lists
+	return c
 }

@@ -171,7 +171,8 @@ func TestCertificatesEndByTheGivenClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &reloading{now: time.Now, files: f, log: slog.New(slog.DiscardHandler)}
-	if err := r.load(); err != nil {
+	var err error
+	if r.content, err = r.load(); err != nil {
 		t.Fatal(err)
 	}
 	c, err := tls.LoadX509KeyPair(own.Cert, own.Key)
@@ -186,7 +187,7 @@ func TestCertificatesEndByTheGivenClock(t *testing.T) {
 	if r.good(chains) {
 		t.Error("a certificate that ended is good")
 	}
-	if err := r.load(); err != nil || r.config.Time().Before(time.Now().Add(time.Minute)) {
+	if of, err := r.load(); err != nil || of.config.Time().Before(time.Now().Add(time.Minute)) {
 		t.Errorf("handshakes go by another clock: %v", err)
 	}
 }
