@@ -156,7 +156,9 @@ func (a *app) authCanI() *cobra.Command {
 			"decides about KEY, and by the rules of its policy. The scopes above it have a say in verbs\n" +
 			"of actions, too, and are listed. VERB is " + strings.Join(scope.AuthorVerbs, ", ") + " or the\n" +
 			"verb of an action. It exits with 4 if the author may not, and with 10 if it may, but has to\n" +
-			"wait for approval: of a second person (step-up), or of those that the policy asks for.",
+			"wait for approval: of a second person (step-up), or of those that the policy asks for.\n" +
+			"VERB alias stands for all changes of names. If the policy asks for approval of deletions\n" +
+			"alone, only those wait that move or remove the name: the command prints so, and exits with 0.",
 		Example: "  aweigh auth can-i put /apps/web\n  aweigh auth can-i delete /apps/web --as alice\n" +
 			"  aweigh auth can-i put /apps/web --as alice.key",
 	}
@@ -276,10 +278,7 @@ func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks, void []aweig
 	}
 	for _, name := range names {
 		a := p.Covers(name, deletes)
-		if a == nil && m.Verb == scope.VerbAlias { // to move a name away, or to unbind it
-			a = p.Covers(name, true)
-		}
-		if m.Judged.Class == action.Write.String() && m.Verb != scope.VerbPut && !deletes {
+		if m.Judged.Class == action.Write.String() && m.Verb != scope.VerbPut && m.Verb != scope.VerbAlias && !deletes {
 			a = p.CoversVerb(name, m.Verb)
 		}
 		if a != nil && m.Approval != nil && a != m.Approval {
@@ -288,6 +287,9 @@ func approvalOf(m *show.May, p *scope.Policy, names [][]byte, asks, void []aweig
 		if a != nil {
 			m.Approval = a
 		}
+	}
+	if a := p.Covers(m.Key, true); m.Verb == scope.VerbAlias && a != m.Approval {
+		m.Removal = a
 	}
 	if m.Approval == nil {
 		return

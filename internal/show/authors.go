@@ -112,6 +112,7 @@ type May struct {
 	Above  []*aweighv1.Said // by the scopes above it that have a say, broadest first
 
 	Approval *scope.Approval // that it waits for; nil: it applies at once
+	Removal  *scope.Approval // that a change of names waits for which moves or removes the name; nil: the same
 	Seconds  []string        // of a step-up: names of the approvers that may be the second person
 	NoWay    string          // why it cannot wait for the approval; "": it can
 }
@@ -170,11 +171,15 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 			Rules     saidJSON      `json:"rules"`              // of the scope that decides
 			Above     []saidJSON    `json:"above,omitempty"`    // of the scopes above it that have a say, broadest first
 			Approval  *approvalJSON `json:"approval,omitempty"` // that it waits for; none: it applies at once
+			Removal   *approvalJSON `json:"removal,omitempty"`  // as approval, of a change of names that moves or removes the name
 			Refused   string        `json:"refused,omitempty"`  // why it cannot wait for the approval that the policy asks for
 		}{Refused: m.NoWay, Header: headerJSON(h), Allowed: m.OK(), Verb: m.Verb, Token: m.Barred, Caller: hex.EncodeToString(m.Caller), Name: m.Name, Policy: policy, Rules: saidOf(m.Judged)}
 		out.Key, out.KeyBase64 = bytesField(m.Key)
 		if a := m.Approval; m.Waits() {
 			out.Approval = &approvalJSON{a.StepUp, m.Seconds, int64(a.Window), a.String()}
+		}
+		if a := m.Removal; m.OK() && a != nil {
+			out.Removal = &approvalJSON{StepUp: a.StepUp, WindowNs: int64(a.Window), Rule: a.String()}
 		}
 		if m.Entry != nil {
 			a := entryOf(m.Entry)
@@ -204,6 +209,9 @@ func (p Printer) May(h *aweighv1.Header, policy string, m *May) error {
 		why = fmt.Sprintf("author %s permits it", m.Entry.Name)
 		if m.Judged.Rule != "" {
 			why += ", and so does the rule " + m.Judged.Rule
+		}
+		if m.Removal != nil {
+			why += "; to move or to remove the name waits for approval of " + Line(m.Removal.String())
 		}
 	}
 	who := m.Name
