@@ -110,7 +110,11 @@ func (a *app) object(ctx context.Context, s *session, text string, raw bool, ver
 		if err != nil {
 			return nil, err
 		}
-		return a.resolve(ctx, s, n.Key(), v, false)
+		r, err := a.resolve(ctx, s, n.Key(), v, false)
+		if errors.Is(err, client.ErrNotFound) {
+			err = fmt.Errorf("%w; \"aweigh ls\" lists the keys", err)
+		}
+		return r, err
 	}
 	v, err := version(alias.Name{})
 	if err != nil {
@@ -118,12 +122,20 @@ func (a *app) object(ctx context.Context, s *session, text string, raw bool, ver
 	}
 	o, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: text, Limit: 1})
 	if err != nil {
-		return nil, err
+		return nil, orName(err)
 	}
 	if len(o.Aliases) == 0 {
 		return nil, fmt.Errorf("%w: %s has no alias any more; see aweigh uid %.12s", errAbsent, o.Uid, o.Uid)
 	}
 	return a.resolve(ctx, s, o.Aliases[0], v, false)
+}
+
+// orName adds to the error about a UID that the argument may have been meant as a name.
+func orName(err error) error {
+	if errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrInvalid) {
+		err = fmt.Errorf("%w; a key starts with / or stands in quotes, and an alias is TYPE@DOMAIN (\"aweigh ls\" lists the keys)", err)
+	}
+	return err
 }
 
 // unversioned refuses a version where there is nothing to do with one.
@@ -206,7 +218,7 @@ func (a *app) uid() *cobra.Command {
 		}
 		resp, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: uid, Limit: *limit, Serializable: *serializable})
 		if err != nil {
-			return err
+			return orName(err)
 		}
 		return s.Printer.Object(resp)
 	})
