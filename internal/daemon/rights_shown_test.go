@@ -10,35 +10,26 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/client"
-	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // TestAnswersNameNoHiddenKeys: a user that may read one alias of an object gets no version that stands under another
 // key alone, by a request for it or by a verb that reads, and no history with such a key. A version that its alias
-// shows, it gets.
+// shows, it gets. An error about a key that was moved does not name the key that took its place.
 func TestAnswersNameNoHiddenKeys(t *testing.T) {
 	t.Parallel()
 	r := newRunning(t, 1, func(p *scope.Policy) { p.Actions = action.Table{{Verb: "get", Class: action.Read}} })
 	p := newPorts(t, r.on[0])
 	p.enable()
-	owner, err := client.Dial(p.d.Socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close()
-	hidden, pub := []byte("/b/hidden"), []byte("/a/pub")
+	owner := p.owner()
+	hidden, pub, old := []byte("/b/hidden"), []byte("/a/pub"), []byte("/a/old")
 	put := func(key []byte, value string) {
 		t.Helper()
 		must[*aweighv1.PutResponse](t)(owner.Put(p.ctx, &aweighv1.PutRequest{Key: key, Value: []byte(value)}))
 	}
 	put(hidden, "secret")
 	put(hidden, "public")
-	bound, err := p.d.Node.Naming(p.ctx, scope.Naming{Kind: scope.Bind, Key: hidden, To: pub}, node.Once{})
-	if err != nil || bound.Code != scope.Applied {
-		t.Fatal(bound, err)
-	}
+	p.name(scope.Naming{Kind: scope.Bind, Key: hidden, To: pub})
 	put(hidden, "public")
 	put(hidden, "public")
 	for user, may := range map[string]bool{"reader": false, "root": true} {
@@ -62,29 +53,12 @@ func TestAnswersNameNoHiddenKeys(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestErrorsNameNoHiddenKeys: an error about a key that was moved does not name the key that took its place.
-func TestErrorsNameNoHiddenKeys(t *testing.T) {
-	t.Parallel()
-	r := newRunning(t, 1)
-	p := newPorts(t, r.on[0])
-	p.enable()
-	owner, err := client.Dial(p.d.Socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close()
-	old, hidden := []byte("/a/old"), []byte("/b/hidden")
-	must[*aweighv1.PutResponse](t)(owner.Put(p.ctx, &aweighv1.PutRequest{Key: old, Value: []byte("v")}))
-	move := scope.Naming{Kind: scope.Move, Key: old, To: hidden, Until: aweigh.InstantOf(time.Now().Add(time.Hour))}
-	moved, err := p.d.Node.Naming(p.ctx, move, node.Once{})
-	if err != nil || moved.Code != scope.Applied {
-		t.Fatal(moved, err)
-	}
-	must[*aweighv1.DeleteResponse](t)(owner.Delete(p.ctx, &aweighv1.DeleteRequest{Key: hidden}))
-	err = asks(p.api(p.token("reader")).Resolve, p.ctx, &aweighv1.ResolveRequest{Key: old})
-	if connect.CodeOf(err) != connect.CodeNotFound || strings.Contains(err.Error(), string(hidden)) {
+	moved := []byte("/b/moved")
+	put(old, "v")
+	p.name(scope.Naming{Kind: scope.Move, Key: old, To: moved, Until: aweigh.InstantOf(time.Now().Add(time.Hour))})
+	must[*aweighv1.DeleteResponse](t)(owner.Delete(p.ctx, &aweighv1.DeleteRequest{Key: moved}))
+	err := asks(p.api(p.token("reader")).Resolve, p.ctx, &aweighv1.ResolveRequest{Key: old})
+	if connect.CodeOf(err) != connect.CodeNotFound || strings.Contains(err.Error(), string(moved)) {
 		t.Error(err)
 	}
 }

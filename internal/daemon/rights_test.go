@@ -76,6 +76,25 @@ func (p *ports) api(token string) aweighv1connect.NodeClient {
 	return aweighv1connect.NewNodeClient(&http.Client{Transport: bearer{token, transport}}, "http://"+p.d.API())
 }
 
+// owner is a client of the API at the node's socket.
+func (p *ports) owner() *client.Client {
+	p.t.Helper()
+	c, err := client.Dial(p.d.Socket())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// name makes a change of names in the node's name.
+func (p *ports) name(n scope.Naming) {
+	p.t.Helper()
+	if r, err := p.d.Node.Naming(p.ctx, n, node.Once{}); err != nil || r.Code != scope.Applied {
+		p.t.Fatal(r, err)
+	}
+}
+
 // as is the context of a call of etcd's with a token; "" for none.
 func (p *ports) as(token string) context.Context {
 	if token == "" {
@@ -290,21 +309,14 @@ func TestUsersBindTheAPI(t *testing.T) {
 	if err := asks(p.api(tokens["root"]).Put, ctx, &aweighv1.PutRequest{Key: out}); err != nil {
 		t.Fatal(err)
 	}
-	bound, err := p.d.Node.Naming(ctx, scope.Naming{Kind: scope.Bind, Key: out, To: []byte("/a/alias")}, node.Once{})
-	if err != nil || bound.Code != scope.Applied {
-		t.Fatal(bound, err)
-	}
+	p.name(scope.Naming{Kind: scope.Bind, Key: out, To: []byte("/a/alias")})
 	if err := asks(p.api(tokens["writer"]).Put, ctx, &aweighv1.PutRequest{Key: []byte("/a/alias")}); connect.CodeOf(err) != connect.CodePermissionDenied {
 		t.Errorf("a put of an alias of a key that the user may not write: %v", err)
 	}
 	if code := connect.CodeOf(asks(p.api("bad").Range, ctx, &aweighv1.RangeRequest{Key: in})); code != connect.CodeUnauthenticated {
 		t.Errorf("a bad token: %v", code)
 	}
-	owner, err := client.Dial(p.d.Socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close()
+	owner := p.owner()
 	if _, err := owner.Put(ctx, &aweighv1.PutRequest{Key: out}); err != nil {
 		t.Errorf("the owner: %v", err)
 	}
@@ -383,11 +395,7 @@ func TestUsersFollowWhatTheyPropose(t *testing.T) {
 	})
 	p := newPorts(t, r.on[0])
 	p.enable()
-	owner, err := client.Dial(p.d.Socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close()
+	owner := p.owner()
 	motion := func(put func() error) []byte {
 		t.Helper()
 		var waits *client.Pending
@@ -463,11 +471,7 @@ func TestTheLineageNamesTheCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	must[*etcdpb.PutResponse](t)(etcdpb.NewKVClient(p.etcd).Put(p.as(token), put("/a/etcd")))
-	owner, err := client.Dial(p.d.Socket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer owner.Close()
+	owner := p.owner()
 	must[*aweighv1.PutResponse](t)(owner.Put(p.ctx, &aweighv1.PutRequest{Key: []byte("/a/socket")}))
 	for key, want := range map[string]string{"/a/api": "user:both", "/a/etcd": "user:both", "/a/socket": "local:"} {
 		l, _, err := p.d.Node.Lineage(p.ctx, []byte(key), 10)
