@@ -29,3 +29,34 @@ func TestExposedFilesAreNoticed(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesOfVolumesOfKubernetesAreNotExposed: their modes are those of the volume, which its links show.
+func TestFilesOfVolumesOfKubernetesAreNotExposed(t *testing.T) {
+	volume, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(parts ...string) string { return filepath.Join(append([]string{volume}, parts...)...) }
+	data := "..2026_01_02_03_04_05.67"
+	for _, err := range []error{
+		os.MkdirAll(at(data, "in"), 0o755), os.Mkdir(at("other"), 0o755),
+		os.WriteFile(at(data, "token"), []byte("x"), 0o644), os.WriteFile(at(data, "in", "key"), []byte("x"), 0o644),
+		os.WriteFile(at("own"), []byte("x"), 0o644), os.WriteFile(at("other", "key"), []byte("x"), 0o644),
+		os.Symlink(data, at("..data")), os.Symlink("..data/token", at("token")), os.Symlink("..data/in", at("in")),
+		os.Symlink("..data/token", at("other", "..data")), os.WriteFile(at(data, "open"), []byte("x"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(at(data, "open"), 0o666); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	for name, exposed := range map[string]bool{
+		"token": false, "in/key": false, "..data/token": false, "own": true, "other/key": true, "..data/open": true,
+	} {
+		if got := Exposed(at(filepath.FromSlash(name))); (got != "") != exposed {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
