@@ -113,6 +113,9 @@ func (a *actor) ask(class scope.Class, key []byte, content any) {
 		ask = a.granted
 	}
 	ask(m, func(r machine.Reply) {
+		if r.Refused == nil && r.Outcome.Code == scope.Pending {
+			a.voters(r.Mutation)
+		}
 		if r.Refused != nil || r.Outcome.Code != scope.Applied {
 			return
 		}

@@ -20,6 +20,7 @@ import (
 type polls struct {
 	rand      *rand.Rand
 	voters    []*voter // approvers, then the honest anchors
+	second    *voter   // that decides what actors ask for, where a step-up does
 	keys      votes.KeySet
 	questions []*question
 	slips     []*pendingBallot
@@ -61,13 +62,16 @@ type taken struct {
 // startMotions schedules the scenario's motions and ballots.
 func (w *World) startMotions() {
 	p, a := &w.polls, &w.Scenario.Approval
-	if a.Motions == 0 && !guarded(&w.Scenario) {
+	if a.Motions == 0 && !guarded(&w.Scenario) && len(w.Scenario.Network.Waits) == 0 {
 		return
 	}
 	var hosts []*Node
 	keys := make([]votes.PublicKey, 0, len(w.Nodes)+len(p.voters))
 	for _, v := range p.voters {
 		keys = append(keys, v.key.Public())
+	}
+	if p.second != nil {
+		keys = append(keys, p.second.key.Public())
 	}
 	for _, n := range w.Nodes {
 		if n.Face != 0 {

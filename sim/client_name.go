@@ -16,7 +16,7 @@ func (w *World) aliasName(i int) string {
 	under := "/"
 	if all := w.Scenario.Load.Under; len(all) > 0 { // of one prefix, so that they can be handed over
 		under = all[len(all)-1]
-	} else if i%2 == 1 && guarded(&w.Scenario) && w.Scenario.Approval.Motions == 0 { // changes of its names wait for approval, at some time
+	} else if i%2 == 1 && guarded(&w.Scenario) && !w.watch.counts() { // changes of its names wait for approval, at some time
 		under = guardedPrefix
 	}
 	return fmt.Sprintf("%sn%d", under, i)

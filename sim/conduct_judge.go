@@ -20,7 +20,7 @@ type opinions struct {
 
 // followed reports whether blame must follow from the motions that are counted afresh.
 func (x *watch) followed() bool {
-	return x.w.Scenario.Approval.Motions > 0 && x.w.number == 0 && !x.conduct.opinions.others
+	return x.counts() && !x.conduct.opinions.others
 }
 
 // opined are the counts of one anchor in one epoch.

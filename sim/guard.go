@@ -35,10 +35,10 @@ func guard(all []scope.Approval, what string) []scope.Approval {
 	return append(all, a)
 }
 
-// takes reports whether a policy asks for approval of the deletion of a key, or of a put.
+// takes reports whether a policy asks for approval of the deletion of a key, or of a put by no action.
 func takes(p *scope.Policy, key string, deletion bool) bool {
 	return slices.ContainsFunc(p.Approvals, func(a scope.Approval) bool {
-		return bytes.HasPrefix([]byte(key), a.Prefix) && (a.Matter == scope.Changes || a.Matter == scope.Deletions && deletion)
+		return len(a.Verbs) == 0 && bytes.HasPrefix([]byte(key), a.Prefix) && (a.Matter == scope.Changes || a.Matter == scope.Deletions && deletion)
 	})
 }
 

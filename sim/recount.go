@@ -28,6 +28,7 @@ type recount struct {
 // poll is one motion as the final blocks tell it.
 type poll struct {
 	id       votes.MotionID
+	verb     string // of the action that waits; "" of other changes
 	opened   aweigh.Height
 	time     aweigh.Instant // when it opened
 	deadline aweigh.Instant
@@ -62,7 +63,7 @@ func (r *recount) open() {
 
 // follow looks at the blocks up to a height that became final at a node.
 func (x *watch) follow(n *Node, height aweigh.Height) {
-	if x.w.Scenario.Approval.Motions == 0 || x.w.number > 0 {
+	if !x.counts() {
 		return
 	}
 	history := machine.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}
@@ -78,24 +79,36 @@ func (x *watch) follow(n *Node, height aweigh.Height) {
 func (x *watch) block(n *Node, state *scope.State, b *scope.Block) {
 	r, h := &x.motions, &b.Header
 	for _, p := range r.order {
-		if p.fate == 0 && p.deadline <= h.Time { // drawn worlds have fewer than a block closes
+		if p.fate == 0 && p.deadline <= h.Time && x.expires(p, state, h.Height) {
 			r.close(p, scope.MotionExpired, h.Height)
 		}
 	}
+	opened := false
 	for _, c := range b.Bundles {
 		for i := range c.Mutations() {
 			m := &c.Mutations()[i]
-			switch got, ok, err := state.Outcome(m.ID); {
-			case err != nil || !ok || got.Height != h.Height || got.Code == scope.Failed:
-				must.OK(err, "reading an outcome")
+			got, ok, err := state.Outcome(m.ID)
+			must.OK(err, "reading an outcome")
+			if !ok || got.Height != h.Height || got.Code == scope.Failed {
+				continue
+			}
+			opened = opened || got.Code == scope.Pending
+			switch {
 			case m.Class == scope.Write:
-				x.opens(n, state, m, got.Code, h)
+				x.opens(n, m, got.Code, h)
+			case m.Class == scope.Act:
+				x.actionOpens(n, state, m, got.Code, h)
+			case m.Class == scope.Name:
+				x.conduct.opinions.others = x.conduct.opinions.others || got.Code == scope.Pending
 			case m.Class == scope.Withdraw:
 				if p := r.all[m.Motion]; p != nil && p.fate == 0 && p.author == m.Author {
 					r.close(p, scope.Withdrawn, h.Height)
 				}
 			}
 		}
+	}
+	if opened {
+		x.giveWay(state, h.Height)
 	}
 	for rest := b.Ballots; len(rest) > 0; {
 		var on []votes.MotionBallot
@@ -108,7 +121,7 @@ func (x *watch) block(n *Node, state *scope.State, b *scope.Block) {
 			on, rest = append(on, v), rest[1:]
 		}
 		if p := r.all[on[0].Motion]; p != nil {
-			x.voted(p, on, h)
+			x.voted(p, state, on, h)
 		}
 	}
 	for _, p := range r.order {
@@ -120,8 +133,8 @@ func (x *watch) block(n *Node, state *scope.State, b *scope.Block) {
 
 // opens takes up a motion that a mutation opened. Its voters, their weights and
 // its rule are computed from the epoch alone.
-func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, code scope.Code, h *scope.Header) {
-	w, r := x.w, &x.motions
+func (x *watch) opens(n *Node, m *scope.CheckedMutation, code scope.Code, h *scope.Header) {
+	w := x.w
 	var puts, drops []string
 	for i := range m.Txn.Success {
 		if op := &m.Txn.Success[i]; op.Kind == scope.OpDelete {
@@ -133,14 +146,21 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 	e := w.epochs[h.Epoch]
 	asked := slices.ContainsFunc(puts, func(key string) bool { return takes(&e.Policy, key, false) }) ||
 		slices.ContainsFunc(drops, func(key string) bool { return takes(&e.Policy, key, true) })
+	asked = asked || code == scope.Pending && slices.ContainsFunc(puts, w.aliased)
 	w.holds(Motions, n, asked == (code == scope.Pending), "a write to %q and %q at height %d is %s", puts, drops, h.Height, code)
 	if !asked || !strings.HasPrefix(slices.Concat(puts, drops)[0], prefix) { // tenants' motions are not counted afresh
 		x.conduct.opinions.others = x.conduct.opinions.others || asked
 		return
 	}
-	a := &e.Policy.Approvals[0]
-	p := &poll{
-		id: m.ID, opened: h.Height, time: h.Time, deadline: h.Time.Add(a.Window), author: m.Author, asked: w.asked(h), puts: puts, drops: drops,
+	x.takeUp(n, &poll{id: m.ID, author: m.Author, puts: puts, drops: drops}, &e.Policy.Approvals[0], h)
+}
+
+// takeUp gives a poll that opens what follows from its approval, and from the epoch.
+func (x *watch) takeUp(n *Node, p *poll, a *scope.Approval, h *scope.Header) {
+	w, r := x.w, &x.motions
+	*p = poll{
+		id: p.id, verb: p.verb, author: p.author, puts: p.puts, drops: p.drops, asked: a.String(),
+		opened: h.Height, time: h.Time, deadline: h.Time.Add(a.Window),
 		found: make(map[string]int), voters: make(map[aweigh.Hash]seat), total: new(big.Int),
 		num: big.NewInt(int64(a.Num)), den: big.NewInt(int64(a.Den)), anchors: int(a.Anchors),
 		said: make(map[aweigh.Hash]uint8), late: make(map[aweigh.Hash]uint8),
@@ -149,7 +169,7 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 	if a.StepUp {
 		p.seconds(a)
 	} else {
-		p.weigh(a, e.Roster.Weights)
+		p.weigh(a, w.epochs[h.Epoch].Roster.Weights)
 	}
 	for i := range a.Approvers { // the weight of one that signed both ways stays in the total
 		if id := a.Approvers[i].Key.ID(); r.twoFaced(id) {
@@ -157,12 +177,12 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 			x.reach("void approver")
 		}
 	}
-	for _, key := range slices.Concat(puts, drops) {
+	for _, key := range slices.Concat(p.puts, p.drops) {
 		p.found[key] = r.last[key]
 	}
-	r.all[m.ID], r.order = p, append(r.order, p)
+	r.all[p.id], r.order = p, append(r.order, p)
 	x.reach("motion opened")
-	w.log(n, "motion", "%s opens at height %d", m.ID.Short(), h.Height)
+	w.log(n, "motion", "%s opens at height %d", p.id.Short(), h.Height)
 }
 
 // twoFaced reports whether a voter has approved and rejected one motion before.
@@ -202,7 +222,7 @@ func (w *World) asked(h *scope.Header) string {
 }
 
 // voted takes up a block's ballots on a motion.
-func (x *watch) voted(p *poll, on []votes.MotionBallot, h *scope.Header) {
+func (x *watch) voted(p *poll, state *scope.State, on []votes.MotionBallot, h *scope.Header) {
 	at := h.Height
 	for i := range on {
 		v := &on[i]
@@ -222,7 +242,7 @@ func (x *watch) voted(p *poll, on []votes.MotionBallot, h *scope.Header) {
 	if p.fate == 0 {
 		switch p.verdict(p.said) {
 		case scope.Carried:
-			x.motions.close(p, x.motions.apply(p, x.w.asked(h)), at)
+			x.motions.close(p, x.carried(p, state, h), at)
 		case scope.Rejected:
 			x.motions.close(p, scope.Rejected, at)
 		}
@@ -313,6 +333,9 @@ func (x *watch) compare(n *Node, state *scope.State, p *poll, at aweigh.Height) 
 	x.w.holds(Motions, n, same, "motion %s is %v at height %d, and the ballots in the chain say %v", p.id.Short(), outcomeOf(end), at, named(p.fate))
 	if p.fate != 0 && p.closed == at {
 		x.reach("motion " + p.fate.String())
+		if p.verb != "" && p.fate == scope.Carried {
+			x.reach("action approved")
+		}
 		x.w.log(n, "motion", "%s ends at height %d: %s", p.id.Short(), at, outcomeOf(end))
 	}
 }

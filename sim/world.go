@@ -198,7 +198,11 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	if policy.Authors, err = w.Scenario.Authors(); err != nil {
 		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
 	}
-	policy.Approvals = guard(approvals(&w.Scenario.Approval, w.polls.voters), n.Guard)
+	waits, err := w.waits(newKey)
+	if err != nil {
+		return err
+	}
+	policy.Approvals = guard(append(approvals(&w.Scenario.Approval, w.polls.voters), waits...), n.Guard)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
 	policy.Limits.Pending = w.Scenario.Approval.Pending
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it

@@ -69,6 +69,7 @@ func (s Scenario) Check() error {
 	c.govern(s)
 	c.load(s.Load, s.Stop)
 	c.approval(s)
+	c.waits(s)
 	c.bounds(s)
 	c.period("stop", s.Stop)
 	_, bad := hex.DecodeString(s.Schedule)

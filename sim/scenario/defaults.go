@@ -70,6 +70,10 @@ func (s Scenario) WithDefaults() Scenario {
 	or(&s.Load.Swap, Whole/4)
 	or(&s.Load.Give, 4*time.Second)
 
+	s.Network.Waits = slices.Clone(s.Network.Waits)
+	for i := range s.Network.Waits {
+		s.Network.Waits[i].defaults()
+	}
 	s.Approval.defaults()
 	if s.Heal != nil {
 		heal := *s.Heal

@@ -76,6 +76,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0xdec15))}.decisive(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x5c4ed))}.schedule(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x201e5))}.rules(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0xe4b5))}.waits(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x9a4d5))}.guardLeases(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0xa7480))}.authors(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x57e90))}.stepUp(&s)

@@ -216,6 +216,8 @@ var Goals = []Named{
 	{"action done", "an action that the policy's rules allow was done"},
 	{"key proven", "a node proved the newest change of a key, from the network's identity alone"},
 	{"motion proven", "a node proved a motion likewise"},
+	{"action waits", "an action took the approval of its verb, and opened a motion"},
+	{"action approved", "such a motion was carried, and the action done"},
 	{"request denied", "the policy's rules denied an action, a write or a change of users"},
 	{"entry taken away", "an epoch began without an entry of the network's authors"},
 	{"entry given back", "an epoch began with it again"},

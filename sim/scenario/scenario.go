@@ -57,6 +57,7 @@ type Network struct {
 	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, deletions, changes or nothing; nothing
 	Authors     []string      `yaml:"authors,omitempty"`     // of the policy, as its text has them: alice who=any prefix=/a/; none: anyone may write
 	When        []string      `yaml:"when,omitempty"`        // predicates of the rules of load.acts, in the place of those of rules
+	Waits       []Wait        `yaml:"waits,omitempty"`       // approvals of what actors change; none
 	Notice      time.Duration `yaml:"notice,omitempty"`      // after which scopes that are founded can be revoked; 0: never
 }
 
