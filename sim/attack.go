@@ -43,6 +43,8 @@ func newAttack(name string) attack {
 		return &forging{}
 	case "interject":
 		return &interject{}
+	case "pose":
+		return &pose{}
 	}
 	if p := newTrustAttack(name); p != nil {
 		return p

@@ -20,6 +20,9 @@ func (x *watch) ruled(n *Node, state *scope.State, b *scope.Block, want []scope.
 		}
 		x.exhausted(w)
 		denied := errors.Is(scope.Failure(got.Reason), scope.ErrDenied) || errors.Is(scope.Failure(w.Reason), scope.ErrDenied)
+		if denied && x.posed[m.ID] {
+			x.reach("pretence failed")
+		}
 		if m.Class != scope.Act && m.Class != scope.Permit && !denied {
 			continue
 		}

@@ -70,6 +70,7 @@ func (w *World) startClients() {
 	w.startLeaseClients(hosts)
 	w.startVisitors(hosts)
 	w.actors(hosts)
+	w.owning()
 	w.probing()
 	writes, reads := load.Writes, load.Reads
 	for i := range load.Clients {

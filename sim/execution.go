@@ -95,6 +95,7 @@ func (x *watch) learn(n *Node, state *scope.State) bool {
 		}
 		outcomes, differ := m.Apply(b, told)
 		x.ruled(n, state, b, outcomes)
+		x.rightful(n, state, b, told.Log)
 		x.w.holds(Execution, n, len(differ) == 0, "block %d: %s", b.Header.Height, line(differ))
 	}
 	return m.At(head.Height).Block == head.Block

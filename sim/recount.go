@@ -146,7 +146,7 @@ func (x *watch) opens(n *Node, m *scope.CheckedMutation, code scope.Code, h *sco
 	e := w.epochs[h.Epoch]
 	asked := slices.ContainsFunc(puts, func(key string) bool { return takes(&e.Policy, key, false) }) ||
 		slices.ContainsFunc(drops, func(key string) bool { return takes(&e.Policy, key, true) })
-	asked = asked || code == scope.Pending && slices.ContainsFunc(puts, w.aliased)
+	asked = asked || code == scope.Pending && slices.ContainsFunc(slices.Concat(puts, drops), w.touchesOthers)
 	w.holds(Motions, n, asked == (code == scope.Pending), "a write to %q and %q at height %d is %s", puts, drops, h.Height, code)
 	if !asked || !strings.HasPrefix(slices.Concat(puts, drops)[0], prefix) { // tenants' motions are not counted afresh
 		x.conduct.opinions.others = x.conduct.opinions.others || asked

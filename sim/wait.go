@@ -71,8 +71,9 @@ func (x *watch) counts() bool {
 	return x.w.number == 0 && (s.Approval.Motions > 0 || len(s.Network.Waits) > 0)
 }
 
-// aliased reports whether a key may be an alias of an object whose other aliases fall under another approval.
-func (w *World) aliased(key string) bool {
+// touchesOthers reports whether a change of a key may change further keys that fall under another approval: other
+// aliases of its object, or the rest of a range that begins with it.
+func (w *World) touchesOthers(key string) bool {
 	return len(w.Scenario.Network.Waits) > 0 && strings.HasPrefix(key, scenario.RuledPrefix)
 }
 
@@ -102,7 +103,7 @@ func (x *watch) actionOpens(n *Node, state *scope.State, m *scope.CheckedMutatio
 	if asks.Class == action.Write {
 		a = actionTakes(&w.epochs[h.Epoch].Policy, asks.Key, asks.Verb)
 	}
-	other := a == nil && asks.Class == action.Write && w.aliased(string(asks.Key)) // under another alias of the object it may take one
+	other := a == nil && asks.Class == action.Write && w.touchesOthers(string(asks.Key)) // under another alias of the object it may take one
 	w.holds(Motions, n, (a != nil) == (code == scope.Pending) || other, "an action by %s on %q at height %d is %s", asks.Verb, asks.Key, h.Height, code)
 	if code != scope.Pending {
 		return

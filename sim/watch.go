@@ -49,6 +49,7 @@ type watch struct {
 	conduct  conduct  // of the anchors, in the newest epoch
 	ending   ends
 	pauses   pauses
+	posed    map[aweigh.Hash]bool // mutations of those that pose as others
 	motions  recount
 	counted  aweigh.Height // up to which findings.written counts
 	exec     execution
@@ -89,7 +90,7 @@ func (x *watch) open(w *World) {
 	*x = watch{
 		w: w, findings: &w.findings, final: make(map[aweigh.Height]aweigh.Hash), seen: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
 		signed: make(map[ballotSlot]quorum.Subject), proposals: make(map[place]aweigh.Hash), called: make(map[called]aweigh.UID),
-		nullified: make(map[place]bool), digests: make(map[aweigh.Height]aweigh.Hash), evidence: make(evidence),
+		nullified: make(map[place]bool), posed: make(map[aweigh.Hash]bool), digests: make(map[aweigh.Height]aweigh.Hash), evidence: make(evidence),
 		history: history{outcomes: make(map[aweigh.Hash]scope.Receipt)},
 	}
 	x.weigh()

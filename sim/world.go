@@ -198,6 +198,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	if policy.Authors, err = w.Scenario.Authors(); err != nil {
 		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
 	}
+	policy.Authors = w.withOwner(policy.Authors)
 	waits, err := w.waits(newKey)
 	if err != nil {
 		return err

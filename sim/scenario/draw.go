@@ -79,6 +79,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0xe4b5))}.waits(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x9a4d5))}.guardLeases(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0xa7480))}.authors(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0x905e5))}.poses(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x57e90))}.stepUp(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x9e4d))}.pending(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x960a5))}.quotas(&s)

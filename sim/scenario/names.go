@@ -40,6 +40,7 @@ var Attacks = []Named{
 	{"mutiny", "makes believe that the scope above has ordered that its members govern alone"},
 	{"forge", "sends every kind of message with signatures, certificates and proofs that are forged"},
 	{"interject", "proposes out of turn, as soon as it hears of a leader's block"},
+	{"pose", "signs changes that only others may make, and states that root or another asked for them"},
 }
 
 // FaultKinds are the kinds of faults that befall a world, for Fault.Kind. To add one: sim.World.begin puts it into
@@ -131,7 +132,7 @@ var ballotAttacks = []string{"bury", "bothways", "stuff", "counterfeit", "heckle
 var scopeAttacks = []string{"mutiny"}
 
 // besides are attacks that are drawn by themselves, on top of the others of a role.
-var besides = []string{"forge", "interject"}
+var besides = []string{"forge", "interject", "pose"}
 
 // usual are the names of the attacks that are drawn for any role.
 func usual() []Named { return Attacks[:len(Attacks)-len(ballotAttacks)-len(scopeAttacks)-len(besides)] }
@@ -221,6 +222,7 @@ var Goals = []Named{
 	{"request denied", "the policy's rules denied an action, a write or a change of users"},
 	{"entry taken away", "an epoch began without an entry of the network's authors"},
 	{"entry given back", "an epoch began with it again"},
+	{"pretence failed", "a change whose author stated another's name was ordered, and its own rights did not permit it"},
 	{"rate used up", "a write was ordered beyond the rate of an entry of authors, and failed"},
 	{"quota used up", "an entry of authors had as much as it may, and a write of its authors failed"},
 	{"forgery refused", "an honest node refused a frame in which a liar had forged something"},
