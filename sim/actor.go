@@ -72,6 +72,10 @@ func (a *actor) times() int {
 // act asks for one thing.
 func (a *actor) act() {
 	r := a.w.acts
+	if a.w.Scenario.LeaseQuotas() && r.IntN(4) == 0 {
+		a.lease()
+		return
+	}
 	key, value := a.key(), fmt.Appendf(nil, "%016x", r.Uint64())
 	act := scope.Action{Key: key}
 	if r.IntN(3) == 0 {
@@ -100,6 +104,27 @@ func (a *actor) act() {
 		a.ask(scope.Act, key, act)
 	case 9:
 		a.ask(scope.Permit, key, scope.Access{Revision: a.allowed + 1 + r.Int64N(2)})
+	}
+}
+
+// actorLease is the first lease of actors, after those of roles that pose as others.
+const actorLease = 3000
+
+// lease asks for a lease, mostly for one more than the actor may have, or about one of its own.
+func (a *actor) lease() {
+	r := a.w.acts
+	id := int64(actorLease + 8*a.id + r.IntN(6))
+	of := scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{id}, TTL: scope.MinLeaseTTL + r.Int64N(3)}
+	switch key := fmt.Appendf(nil, "%sleased%d", scenario.RuledPrefix, id); r.IntN(6) {
+	case 0:
+		a.ask(scope.Write, key, scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: key, Lease: id}}})
+	case 1:
+		a.ask(scope.Lease, key, scope.LeaseRequest{Kind: scope.LeaseRevoke, IDs: of.IDs})
+	case 2:
+		of.Kind, of.TTL = scope.LeaseKeepAlive, 0
+		fallthrough
+	default:
+		a.ask(scope.Lease, key, of)
 	}
 }
 

@@ -105,7 +105,7 @@ func (x *pose) content(l *liar) (scope.Class, any) {
 	case 6:
 		return scope.Lease, scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{int64(poseLease + r.IntN(3))}, TTL: 5, Asked: l.n.local()}
 	case 7:
-		return write(scope.Op{Kind: scope.OpPut, Key: key, Value: value, Lease: int64(poseLease + r.IntN(3))})
+		return write(scope.Op{Kind: scope.OpPut, Key: append(key, "/leased"...), Value: value, Lease: int64(poseLease + r.IntN(3))})
 	}
 	return write(scope.Op{Kind: scope.OpPut, Key: key, Value: value})
 }
@@ -119,7 +119,7 @@ func (w *World) withOwner(all []scope.Author) []scope.Author {
 	if !w.Scenario.Poses() {
 		return all
 	}
-	all = append(all, scope.Author{Name: "owner", Who: scope.OneKey, Key: w.Nodes[0].author.Public(), Prefixes: [][]byte{[]byte(ownedPrefix)}})
+	all = append(all, scope.Author{Name: "owner", Who: scope.OneKey, Key: w.Nodes[0].author.Public(), Prefixes: [][]byte{[]byte(ownedPrefix)}, Verbs: []string{"delete", "put"}})
 	slices.SortFunc(all, func(a, b scope.Author) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

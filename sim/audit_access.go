@@ -18,7 +18,7 @@ func (x *watch) ruled(n *Node, state *scope.State, b *scope.Block, want []scope.
 		if !ok || got.Height != b.Header.Height || int(got.Index) != i {
 			continue // another block or bundle did it, or it came too late
 		}
-		x.exhausted(w)
+		x.exhausted(m, w)
 		denied := errors.Is(scope.Failure(got.Reason), scope.ErrDenied) || errors.Is(scope.Failure(w.Reason), scope.ErrDenied)
 		if denied && x.posed[m.ID] {
 			x.reach("pretence failed")

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
@@ -15,11 +16,16 @@ func (x *watch) quotas(n *Node, state *scope.State) {
 	}
 	all, err := state.Usages()
 	must.OK(err, "reading usages")
+	leases := int64(0)
 	for _, u := range all {
+		leases += u.Leases
 		for i := range x.w.Genesis.Policy.Authors {
 			a := &x.w.Genesis.Policy.Authors[i]
 			if a.Name != u.Name {
 				continue
+			}
+			if a.Quota.Leases > 0 && u.Leases > 0 {
+				x.reach("lease charged")
 			}
 			q, made := &a.Quota, u.Made(&a.Quota, state.Head().Time)
 			for _, c := range [][2]int64{{made, q.Burst()}, {u.Bytes, q.Bytes}, {u.Leases, q.Leases}, {u.Motions, q.Motions}} {
@@ -27,13 +33,26 @@ func (x *watch) quotas(n *Node, state *scope.State) {
 			}
 		}
 	}
+	if slices.ContainsFunc(x.w.Genesis.Policy.Authors, unbounded) { // a lease may count under none
+		return
+	}
+	there, err := state.Leases()
+	must.OK(err, "reading leases")
+	x.w.holds(Access, n, leases == int64(len(there)), "at height %d entries have %d leases, and %d are there", state.Height(), leases, len(there))
+}
+
+// unbounded reports whether an entry permits leases without a quota.
+func unbounded(a scope.Author) bool {
+	return a.Quota.Leases == 0 && (len(a.Verbs) == 0 || slices.Contains(a.Verbs, "lease"))
 }
 
 // exhausted notes that an entry had no room for a mutation.
-func (x *watch) exhausted(o *scope.Outcome) {
+func (x *watch) exhausted(m *scope.CheckedMutation, o *scope.Outcome) {
 	switch why := scope.Failure(o.Reason); {
 	case errors.Is(why, scope.ErrRate):
 		x.reach("rate used up")
+	case errors.Is(why, scope.ErrQuota) && m.Class == scope.Lease:
+		x.reach("lease over quota")
 	case errors.Is(why, scope.ErrQuota):
 		x.reach("quota used up")
 	}

@@ -83,6 +83,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0x57e90))}.stepUp(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x9e4d))}.pending(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x960a5))}.quotas(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0x7197))}.tight(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x4e70c))}.revocations(&s)
 	return s
 }

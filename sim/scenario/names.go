@@ -224,6 +224,8 @@ var Goals = []Named{
 	{"entry given back", "an epoch began with it again"},
 	{"pretence failed", "a change whose author stated another's name was ordered, and its own rights did not permit it"},
 	{"rate used up", "a write was ordered beyond the rate of an entry of authors, and failed"},
+	{"lease charged", "an entry of authors had a lease under its quota"},
+	{"lease over quota", "a lease was not granted, since an entry had as many as it may"},
 	{"quota used up", "an entry of authors had as much as it may, and a write of its authors failed"},
 	{"forgery refused", "an honest node refused a frame in which a liar had forged something"},
 	{"forged certificate dropped", "a machine found that a certificate in a frame of a liar does not hold"},
