@@ -23,6 +23,7 @@ type Leases interface {
 	Revoke(ctx context.Context, id int64, once node.Once) (machine.Receipt, error)
 	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
 	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
+	Clock() time.Time
 }
 
 // leaseServer implements etcd's Lease. Leases are part of the scope's state, and
@@ -67,7 +68,7 @@ func (s *leaseServer) LeaseTimeToLive(ctx context.Context, r *etcdpb.LeaseTimeTo
 	}
 	out = &etcdpb.LeaseTimeToLiveResponse{Header: s.header(head.Revision), ID: r.ID, TTL: -1}
 	if ok {
-		left := g.Left(max(aweigh.InstantOf(time.Now()), head.Time)) // its time may be ahead of the clock
+		left := g.Left(max(aweigh.InstantOf(s.node.Clock()), head.Time)) // its time may be ahead of the clock
 		out.TTL, out.GrantedTTL, out.Keys = int64(left/time.Second), g.TTL, keys
 	}
 	return out, nil

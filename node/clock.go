@@ -10,6 +10,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
+// Clock returns the time by this node's clock.
+func (n *Node) Clock() time.Time { return n.cfg.Clock() }
+
 // clockOf is what an anchor's proposals show of its clock, or of this node's.
 //
 // A block that arrives with a time ahead of this node's clock proves that the two clocks differ, because a block

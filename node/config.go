@@ -40,6 +40,8 @@ type Config struct {
 	Transport func(p2p.Config) (Transport, error)
 
 	Trusted scope.Trusted // of the root scope: see Pin
+	// Clock returns the time in what the node signs, and against which it holds what others sign. Default: time.Now.
+	Clock func() time.Time
 	// Timeout is how long a request waits to become final if its caller set no deadline. Default 10 s.
 	Timeout time.Duration
 
@@ -75,6 +77,9 @@ type Config struct {
 func (cfg Config) withDefaults() Config {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
 	}
 	if cfg.WatchMemory <= 0 {
 		cfg.WatchMemory = defaultWatchMemory

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -86,7 +85,7 @@ func (n *Replica) draft(v *View, w *queued) (m Motion, err error) {
 	x := &w.bundle.Mutations()[w.nth]
 	m.ID, m.Prefix = x.ID, n.prefix
 	m.Draft = &Draft{v.Height(), w.kept, x.ValidUntil, w.bundle, w.nth}
-	if m.Opening, err = v.State.Draft(w.bundle, w.nth, aweigh.InstantOf(time.Now())); err != nil {
+	if m.Opening, err = v.State.Draft(w.bundle, w.nth, aweigh.InstantOf(n.of.Clock())); err != nil {
 		return m, err
 	}
 	if err := canon.Decode(m.Opening.Mutation, &m.Mutation); err != nil {

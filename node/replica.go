@@ -128,10 +128,9 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 	if g.Descent != nil {
 		waiting = 4 // there may be thousands of scopes
 	}
-	start := time.Now()
 	n.runner = &runner{
 		machine: m, epochs: &n.epochs, store: cfg.Store, views: &n.views, carrier: n, repeats: of.repeats.Scope(), announces: of.announces, key: cfg.Identity,
-		notes: n.note, delegates: n.delegates, idleAfter: cfg.idleAfter, onIdle: n.onIdle, start: start, began: aweigh.InstantOf(start),
+		notes: n.note, delegates: n.delegates, idleAfter: cfg.idleAfter, onIdle: n.onIdle, start: time.Now(), began: aweigh.InstantOf(of.Clock()),
 		intake: n.intake, events: make(chan machine.Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), orders: make(chan *scope.Revocation, 1), replies: newReplies(),
 	}
 	n.runner.tell()

@@ -17,6 +17,7 @@ type Node interface {
 	Root() *node.Replica
 	Access(ctx context.Context, linearizable bool) (scope.Access, error)
 	Changed() <-chan struct{}
+	Clock() time.Time
 	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
 	Scopes() []node.ScopeInfo
 }

@@ -56,9 +56,9 @@ func (g *Guard) Issue(user string, revision int64, key votes.PrivateKey) string 
 	return base64.RawURLEncoding.EncodeToString(canon.Encode(t))
 }
 
-// now is the time by this machine's clock or, where that is behind it, the time of the newest final block.
+// now is the time by the node's clock or, where that is behind it, the time of the newest final block.
 func (g *Guard) now() aweigh.Instant {
-	return max(aweigh.InstantOf(time.Now()), g.node.Root().LastHead().Time)
+	return max(aweigh.InstantOf(g.node.Clock()), g.node.Root().LastHead().Time)
 }
 
 // tokens holds the tokens that were verified.

@@ -35,7 +35,7 @@ func newCallers(n *node.Node, identity votes.PrivateKey, s home.Settings, log *s
 		return c, err
 	}
 	g := n.Root().Genesis()
-	c.tokens, err = oidc.New(oidc.Config{Network: g.Network(), Issuers: issuers, Report: c.report, Passed: passed(n)})
+	c.tokens, err = oidc.New(oidc.Config{Network: g.Network(), Issuers: issuers, Report: c.report, Clock: n.Clock, Passed: passed(n)})
 	if err != nil {
 		return nil, fmt.Errorf("%w: oidc-issuers: %w", ErrSettings, err)
 	}
@@ -51,7 +51,7 @@ func passed(n *node.Node) func() time.Time {
 // clockOf is the clock by which the credentials of a node's callers end.
 func clockOf(n *node.Node) func() time.Time {
 	return func() time.Time {
-		now := time.Now()
+		now := n.Clock()
 		if p := passed(n)(); p.After(now) {
 			return p
 		}

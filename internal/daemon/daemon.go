@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"syscall"
+	"time"
 
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -48,6 +49,11 @@ type Daemon struct {
 
 // Open opens the node of a directory. Close it, or call Run, which does.
 func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Daemon, error) {
+	return OpenByClock(dir, s, version, log, nil)
+}
+
+// OpenByClock is Open for a node with another clock than its machine's, as a test of wrong clocks has it.
+func OpenByClock(dir home.Dir, s home.Settings, version string, log *slog.Logger, clock func() time.Time) (*Daemon, error) {
 	identity, anchor, err := dir.Keys()
 	if err != nil {
 		return nil, err
@@ -70,8 +76,8 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	}
 	d := &Daemon{log: log, insecure: InsecurePorts(s)}
 	if err := d.open(dir, s, node.Config{
-		Trusted: trusted,
-		Name:    s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
+		Trusted: trusted, Clock: clock,
+		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
 		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, WatchMemory: int64(s.WatchMemory) << 20, AnswerMemory: int64(s.AnswerMemory) << 20, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
 		MakeAnchor: func() (votes.PrivateKey, error) { return dir.NewKey(dir.Anchor()) },

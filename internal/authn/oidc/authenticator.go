@@ -23,6 +23,8 @@ type Config struct {
 	Issuers []Issuer
 	// Report, if not nil, gets the state of an issuer after each fetch of its keys.
 	Report func(Status)
+	// Clock returns the time by this machine's clock. Default: time.Now.
+	Clock func() time.Time
 	// Passed, if not nil, returns a time that has passed, such as that of the newest final block. Where the clock of
 	// this machine is behind it, it counts instead: otherwise tokens would be good after their end.
 	Passed func() time.Time
@@ -52,7 +54,12 @@ type Authenticator struct {
 var _ authn.Authenticator = (*Authenticator)(nil)
 
 // New returns an authenticator. It asks no issuer: Run does. Errors wrap ErrIssuer.
-func New(cfg Config) (*Authenticator, error) { return newWith(cfg, usual, time.Now) }
+func New(cfg Config) (*Authenticator, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	return newWith(cfg, usual, cfg.Clock)
+}
 
 func newWith(cfg Config, p periods, now func() time.Time) (*Authenticator, error) {
 	if err := CheckIssuers(cfg.Issuers); err != nil {
