@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/votes"
@@ -75,11 +76,29 @@ func (g *Guard) bearer(ctx context.Context, text string) (*token, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := g.now()
-	if t.Until < now || t.Until > now.Add(tokenFor+clocksApart) || !g.vouches(t.id) {
+	if !g.vouches(t.id) {
 		return nil, errToken
 	}
+	if err := t.lasts(g.now()); err != nil {
+		return nil, err
+	}
 	return t, nil
+}
+
+// lasts reports why a token is not good at a time by this node's clock: it ended, or it would be good for longer than
+// any that is made now.
+func (t *token) lasts(now aweigh.Instant) error {
+	until := t.Until.Time().UTC().Format(time.RFC3339)
+	switch {
+	case t.Until < now:
+		return &authn.Refusal{Kind: authn.User, Reason: authn.Expired, Text: "the token ended at " + until +
+			": authenticate again; if a new token is refused as well, check the clocks of this node and of the node that made it"}
+	case t.Until > now.Add(tokenFor+clocksApart):
+		return &authn.Refusal{Kind: authn.User, Reason: authn.Early, Text: "the token is good until " + until +
+			", longer than any that is made now: the clock of the node that made it is ahead, or this node's is behind; " +
+			"synchronize the clocks (NTP) and authenticate again"}
+	}
+	return nil
 }
 
 // content returns the content of a token that was good at some time.

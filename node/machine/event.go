@@ -106,7 +106,7 @@ var ErrNotTaken = refusal.New(refusal.Stale, "node: the mutation is not taken")
 
 var (
 	ErrOtherScope = fmt.Errorf("%w: it belongs to another scope", ErrNotTaken)
-	errTooLong    = fmt.Errorf("%w: it is valid for longer than the policy's limits.valid_for", ErrNotTaken)
+	errTooLong    = fmt.Errorf("%w: it is valid for longer than the policy's limits.valid_for by this node's clock, or the clock of its author is ahead", ErrNotTaken)
 	errPatient    = fmt.Errorf("%w: it waits for approval alone, and the policy asks for none", ErrNotTaken)
 	errTooPatient = fmt.Errorf("%w: it is valid for longer than the policy's limits.pending", ErrNotTaken)
 )
@@ -117,7 +117,9 @@ type ExpiredError struct {
 }
 
 // Error returns the same text at every node, so that a comparison of answers finds them equal.
-func (e *ExpiredError) Error() string { return ErrNotTaken.Error() + ": it has expired" }
+func (e *ExpiredError) Error() string {
+	return ErrNotTaken.Error() + ": it has expired, or the clock of its author or of this node is wrong"
+}
 
 // Unwrap returns ErrNotTaken.
 func (e *ExpiredError) Unwrap() error { return ErrNotTaken }

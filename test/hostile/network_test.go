@@ -58,6 +58,19 @@ func newNetwork(t testing.TB, n int) *net4 {
 // far as they can.
 func newNetworkOf(t testing.TB, n int, of func(dir string, nodes int, mode quorum.Mode) (*devnet.Network, error)) *net4 {
 	t.Helper()
+	x := newNetworkOpened(t, n, of, func(_ int, a devnet.Node, log *slog.Logger) (*daemon.Daemon, error) {
+		return daemon.Open(a.Home, a.Settings, "test", log)
+	})
+	x.commits(t)
+	return x
+}
+
+// newNetworkOpened is newNetworkOf of nodes that open in their own ways.
+func newNetworkOpened(
+	t testing.TB, n int, of func(dir string, nodes int, mode quorum.Mode) (*devnet.Network, error),
+	open func(i int, a devnet.Node, log *slog.Logger) (*daemon.Daemon, error),
+) *net4 {
+	t.Helper()
 	made, err := of(t.TempDir(), 4, quorum.BFT)
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +83,8 @@ func newNetworkOf(t testing.TB, n int, of func(dir string, nodes int, mode quoru
 		running.Wait()
 	})
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	for _, a := range made.Nodes[:n] {
-		d, err := daemon.Open(a.Home, a.Settings, "test", log)
+	for i, a := range made.Nodes[:n] {
+		d, err := open(i, a, log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +97,6 @@ func newNetworkOf(t testing.TB, n int, of func(dir string, nodes int, mode quoru
 			}
 		}()
 	}
-	x.commits(t)
 	return x
 }
 
@@ -110,7 +122,13 @@ func put(key, value string) scope.Txn {
 // commits holds every node to committing a write, and to agreeing on it.
 func (x *net4) commits(t testing.TB) {
 	t.Helper()
-	for i := range x.daemons {
+	x.commitsAt(t, len(x.daemons))
+}
+
+// commitsAt holds the first nodes to that.
+func (x *net4) commitsAt(t testing.TB, nodes int) {
+	t.Helper()
+	for i := range nodes {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		key := fmt.Sprintf("/honest/%d", x.written.Add(1))
 		_, err := x.node(i).Txn(ctx, put(key, "v"), node.Once{})
