@@ -255,8 +255,8 @@ func (n *Node) island(p *Replica, keys referral.Ranges) (*island, error) {
 		ErrNoIsland, r.Weight, r.Total, part.Num, part.Den, part.After)
 }
 
-// TxnProvisional has a transaction decided by the island that this node's anchor is a member of, and waits for that. The
-// decision is no decision of the scope. Errors wrap ErrNoIsland if no island decides on the keys.
+// TxnProvisional has a transaction decided by the island that this node's anchor is a member of, and waits for that.
+// The decision is no decision of the scope. Errors wrap ErrNoIsland if no island decides on the keys.
 func (n *Node) TxnProvisional(ctx context.Context, t scope.Txn, once Once) (r machine.Receipt, i Island, err error) {
 	i, err = n.provisional(ctx, t.Ranges, func(p *Replica) error {
 		r, err = p.Txn(ctx, t, once)

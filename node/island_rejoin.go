@@ -14,8 +14,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Once the scope has a quorum again, the members of an island bring what it decided into the scope: the first of them at
-// once, and each other one only if those before it make no headway.
+// Once the scope has a quorum again, the members of an island bring what it decided into the scope: the first of them
+// at once, and each other one only if those before it make no headway.
 
 const (
 	// rejoinTurn is how much later the next member begins.

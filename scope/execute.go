@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/lthash"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
@@ -376,41 +375,6 @@ func (x *execution) enter(e lineage.Entry) {
 	e.Revision, e.Policy, e.Roster = x.revision(), h.Policy, h.Roster
 	x.entries = append(x.entries, e)
 }
-
-// judge brings the block's proofs of fault to the trust ledger.
-func (x *execution) judge(proofs []Proof) error {
-	if len(proofs) == 0 {
-		return nil
-	}
-	h := &x.block.Header
-	evidence := make([]trust.Evidence, len(proofs))
-	for i := range proofs {
-		evidence[i] = trust.Evidence{
-			Anchor: proofs[i].Anchor(), Kind: trust.Equivocated, Epoch: h.Epoch, Height: h.Height,
-			Proof: ProofHash(&proofs[i]),
-		}
-	}
-	return x.convict(evidence...)
-}
-
-// convict brings proven faults to the trust ledger.
-func (x *execution) convict(evidence ...trust.Evidence) error {
-	if x.ledger == nil {
-		ledger, err := x.next.Ledger()
-		if err != nil {
-			return err
-		}
-		x.ledger = &ledger
-	}
-	ledger, changes := x.ledger.ApplyExplained(x.policy.Trust, evidence...)
-	x.result.Trust = append(x.result.Trust, changes...)
-	x.ledger = &ledger
-	x.tally.early = true // a liar keeps its weight no longer than that
-	return nil
-}
-
-// ProofHash names a proof of fault, as the evidence of a change of trust does.
-func ProofHash(p *Proof) aweigh.Hash { return canon.Hash("aweigh/proof/1", *p) }
 
 // storeLedger writes the trust ledger if the block changed it.
 func (x *execution) storeLedger() {

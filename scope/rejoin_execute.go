@@ -2,8 +2,6 @@ package scope
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -15,55 +13,6 @@ import (
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 )
-
-// Islanded is the record of an island of the scope.
-type Islanded struct {
-	_        struct{} `cbor:",toarray"`
-	Prefix   []byte
-	Members  []aweigh.AnchorID
-	Weight   uint64         // of the members, in the epoch of the scope in which they founded it
-	Total    uint64         // of all anchors in that epoch
-	Height   aweigh.Height  // of the scope's block to whose state it was added
-	Revision int64          // of the scope then
-	Due      aweigh.Instant // when its changes are taken at the earliest
-	Size     int64          // entries of its lineage that are known to be final
-	Next     int64          // the first of them that has not been taken
-	Stands   int64          // mutations of which all changes were taken
-	Aside    int64          // mutations that were set aside
-	By       aweigh.Hash    // the author that put it on record
-}
-
-// done reports whether all that is known of the island was taken or set aside.
-func (i *Islanded) done() bool { return i.Next >= i.Size }
-
-// before reports whether an island's changes are taken before those of another: the order of heavier islands, of islands
-// with a newer base, and of identities.
-func (i *Islanded) before(id aweigh.ScopeID, o *Islanded, other aweigh.ScopeID) bool {
-	return cmp.Or(cmp.Compare(o.Weight, i.Weight), cmp.Compare(o.Height, i.Height), bytes.Compare(id[:], other[:])) < 0
-}
-
-// SetAside is the record of a key whose change in an island did not stand. Later changes of it in the same island are
-// set aside as well.
-type SetAside struct {
-	_        struct{}    `cbor:",toarray"`
-	Entry    int64       // of the island's lineage: the first one of the mutation
-	Mutation aweigh.Hash // of the island
-	Author   aweigh.Hash // of that mutation
-	Reason   string
-}
-
-// Conflicts reports whether the change did not stand because the scope had changed what the island found, and not for
-// want of a right.
-func (a *SetAside) Conflicts() bool {
-	return a.Reason == reason(errChanged) || a.Reason == reason(errAfterAside)
-}
-
-// pastTerms names the terms of an epoch.
-type pastTerms struct {
-	_      struct{} `cbor:",toarray"`
-	Number aweigh.Epoch
-	Terms  aweigh.Hash
-}
 
 const (
 	// maxIslands bounds the islands on record.
@@ -172,12 +121,6 @@ func (x *execution) rejoin(r *CheckedRejoining) (failure, err error) {
 		x.next.head.Revision = x.revision()
 	}
 	return nil, x.replace(k, is)
-}
-
-func (s *space) island(id aweigh.ScopeID) []byte { return s.at(atIsland, id[:]...) }
-
-func (s *space) aside(island aweigh.ScopeID, key []byte) []byte {
-	return append(s.at(atAside, island[:]...), key...)
 }
 
 // putIsland puts an island on record. Its changes are taken once other islands had time to come on record, in the same
@@ -370,104 +313,4 @@ func (x *execution) entryAt(index int64) (e lineage.Entry, err error) {
 		err = fmt.Errorf("%w: no entry %d in the lineage", ErrCorrupt, index)
 	}
 	return e, err
-}
-
-// termsAt names the terms of the epoch that a block belongs to; zero if they are not on record. Of epoch 0, the genesis
-// is the record.
-func (x *execution) termsAt(at aweigh.Height) (known pastTerms, err error) {
-	var bad error
-	found := false
-	to := binary.BigEndian.AppendUint64(x.space.at(atTerms), uint64(at)+1)
-	err = x.r.Scan(x.space.at(atTerms), to, true, func(_, raw []byte) bool {
-		bad, found = canon.Decode(raw, &known), true
-		return false
-	})
-	if bad != nil {
-		err = fmt.Errorf("%w: the terms of an epoch: %w", ErrCorrupt, bad)
-	}
-	if found || err != nil {
-		return known, err
-	}
-	g, err := x.next.Genesis()
-	if err != nil || len(g.Policy.Partitions) == 0 || g.IsIsland() {
-		return known, err
-	}
-	e, err := g.Epoch()
-	if err != nil {
-		return known, err
-	}
-	t := e.Terms()
-	return pastTerms{Terms: t.Hash(0)}, nil
-}
-
-// recordTerms keeps the name of the terms of an epoch that begins, if islands may be founded in it, and forgets the
-// oldest.
-func (x *execution) recordTerms(e *Epoch, h aweigh.Hash) error {
-	if len(e.Policy.Partitions) == 0 || e.Policy.IsIsland() {
-		return nil
-	}
-	k := binary.BigEndian.AppendUint64(x.space.at(atTerms), uint64(e.Start))
-	x.setRecord(k, canon.Encode(pastTerms{Number: e.Number, Terms: h}))
-	var old [][]byte
-	var bad error
-	err := x.r.Scan(x.space.at(atTerms), k, false, func(k, raw []byte) bool {
-		var p pastTerms
-		if bad = canon.Decode(raw, &p); bad != nil || p.Number+maxPastTerms > e.Number || len(old) == 2 {
-			return false
-		}
-		old = append(old, bytes.Clone(k))
-		return true
-	})
-	if bad != nil {
-		err = fmt.Errorf("%w: the terms of an epoch: %w", ErrCorrupt, bad)
-	}
-	for _, k := range old {
-		if err == nil {
-			err = x.dropRecord(k)
-		}
-	}
-	return err
-}
-
-// IslandRecord is an island of the scope that is on record.
-type IslandRecord struct {
-	ID aweigh.ScopeID
-	Islanded
-}
-
-// Islands are those on record, by identity.
-func (s *State) Islands() ([]IslandRecord, error) { return s.view.islands() }
-
-func (v *view) islands() (all []IslandRecord, err error) {
-	prefix := v.space.at(atIsland)
-	var bad error
-	err = v.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
-		var is IslandRecord
-		copy(is.ID[:], k[len(prefix):])
-		if bad = canon.Decode(raw, &is.Islanded); bad == nil {
-			all = append(all, is)
-		}
-		return bad == nil
-	})
-	if err == nil && bad != nil {
-		err = fmt.Errorf("%w: an island: %w", ErrCorrupt, bad)
-	}
-	return all, err
-}
-
-// AsideOf visits the keys whose changes in an island did not stand, in order, until visit returns false.
-func (s *State) AsideOf(island aweigh.ScopeID, visit func(key []byte, is SetAside) bool) error {
-	prefix := s.space.aside(island, nil)
-	var bad error
-	err := s.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
-		var is SetAside
-		if bad = canon.Decode(raw, &is); bad != nil {
-			return false
-		}
-		return visit(bytes.Clone(k[len(prefix):]), is)
-	})
-	if err == nil && bad != nil {
-		err = fmt.Errorf("%w: what was set aside: %w", ErrCorrupt, bad)
-	}
-	return err
 }

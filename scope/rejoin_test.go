@@ -180,8 +180,8 @@ func TestIslandsSaySoInTheLineage(t *testing.T) {
 	}
 }
 
-// TestIslandsHaveAnOrder: of two islands, the heavier one's changes are taken first, whichever came on record first, and
-// none before others had time to come.
+// TestIslandsHaveAnOrder: of two islands, the heavier one's changes are taken first, whichever came on record first,
+// and none before others had time to come.
 func TestIslandsHaveAnOrder(t *testing.T) {
 	g := func(p *Policy) { p.EpochBlocks, p.Partitions = 500, []Partition{shipPartition()} }
 	r := newRealm(t, g)

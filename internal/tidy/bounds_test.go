@@ -128,7 +128,7 @@ var boundsRead = reasons(map[string]string{
 // boundsApart are constants that are in no table, and why.
 var boundsApart = reasons(map[string]string{
 	"format: encodings and hashes depend on it": "scope.Format scope.scopeBytes scope.revBytes " +
-		"scope.userKey scope.escape scope.escapeZero scope.escapeEnd scope.longestTombstone scope.leastCompare scope.leastOp scope.leastReach scope.timeStep " +
+		"scope.userKey scope.escape scope.escapeZero scope.escapeEnd scope.longestTombstone scope.leastCompare scope.leastOp scope.leastReach scope.timeStep scope.ofIsland " +
 		"votes.Format votes.majorUint votes.majorBytes votes.majorArray votes.majorNegative votes.majorText votes.majorMap votes.simpleTrue votes.tagSign1 " +
 		"votes.labelAlgorithm votes.labelContentType votes.labelKeyID votes.EdDSA votes.COSEMLDSA65 votes.markFloor votes.markLost votes.cosigned " +
 		"votes/reconcile.format votes/reconcile.saltSize votes/reconcile.sumSize votes/reconcile.nameSize votes/reconcile.sizeEmpty votes/reconcile.sizeHeads " +
@@ -137,26 +137,28 @@ var boundsApart = reasons(map[string]string{
 	"of what signatures, messages and files may hold, which is checked before a state is known": "scope.MaxProofs scope.overhead scope.maxRevocation " +
 		"scope.maxDecisions scope.maxAttested scope.maxAnchorName scope.maxPeerName scope.MaxDescendants scope.MaxProofBytes scope.maxWay scope.maxHeldKeys scope.maxHeldBytes " +
 		"scope.MaxCaller scope.MaxGrants scope.MaxReach scope.MaxKeepAlives scope.maxAccess scope.maxAccessName scope.MaxHashCost scope.maxTxnFactor scope.mostReserve scope.maxReceipts scope.mostUsages " +
-		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL " +
+		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL scope.maxRejoinBundles scope.maxRejoinHandovers " +
 		"votes.MaxBallot votes.MaxComment votes.MaxMotionBallot votes.maxSignature votes.MaxApprovers votes/box.MaxReasons votes/reconcile.MinMessage " +
 		"lineage.MaxSize lineage.maxPath alias.MaxKey alias.MaxSegments alias.MaxAction " +
 		"node/machine.maxEarly node/machine.maxOffered node/machine.maxCast node/machine.maxMeeting node/machine.meetRounds node/machine.HandoversAtOnce node/referral.maxReferrals",
 	"of what a policy or a genesis may say": "scope.maxApprovals scope.maxApprovalVerbs scope.maxApprovers scope.maxAuthors scope.maxAuthorPrefixes scope.maxAuthorVerbs scope.maxAuthorName scope.maxRate scope.rateBurst " +
+		"scope.maxPartitions scope.leastAfter scope.mostAfter scope.mostGather scope.endless scope.islandPart " +
 		"scope.maxShare scope.maxVoid scope.leastWindow scope.mostWindow scope.mostStepUp scope.maxApprovalDen " +
 		"scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.mostEpoch scope.decisionWindow scope.leastMutation scope.mostBlockBytes " +
 		"scope.mostBlockMutations scope.mostTxnOps scope.mostTxnDepth scope.mostPeriod scope.mostPending scope.mostAnchors scope.mostBlockCost scope.leastBlockCost scope.mostDrift " +
 		"scope.driftFactor quorum.MaxDen quorum.MaxTotal trust.MaxDen trust.MaxScore trust.steps node/machine.FoundingScore " +
 		"action.longestNumber action.MaxCost action.MaxValue action.allowance action.MaxRules action.MaxWhen action.MaxParts action.MaxDepth action.MaxLoops",
 	"a price, which authors reckon as well": "scope.stepsAVisit scope.lookUnits scope.readBytes scope.givenBytes scope.deleteUnits scope.mutationUnit scope.opUnits scope.grantUnits " +
-		"scope.linesAUnit scope.least scope.governUnits scope.delegateUnits scope.withdrawUnits scope.accessUnits node/machine.citedWork",
+		"scope.linesAUnit scope.least scope.governUnits scope.delegateUnits scope.withdrawUnits scope.accessUnits scope.rejoinUnits node/machine.citedWork",
 	"it changes how fast something is, and small values occur anyway": "quorum.fewSeats votes.fewMembers scope.auditBytes scope.entriesAtOnce action.maxPrepared node/machine.keptTerms",
 	"of what nodes that hold no scope are told, and keep":             "node/referral.maxCached node/referral.maxCachedBytes node/referral.MaxBytes node/referral.MaxChanges node/referral.HedgeAfter node/referral.tries",
 	"a gap of milliseconds that every world has":                      "node/machine.announceGap node/machine.helpGap node/machine.blockGap node/machine.gatherMost node/machine.gatherFew node/machine.patience node/machine.retryIn node/machine.everyone node/machine.passOnAfter",
 	"it must exceed what the chain takes, whatever that is":           "node/machine.maxAttends node/machine.maxApplications",
 	"no bound": "node/machine.nonMembersShare node/machine.patientShare node/machine.patientOfOne " +
 		"node/machine.ownShare node/machine.strangersShare node/machine.strangerOfOne node/machine.memberOfOne node/referral.Farthest",
-	"of what the edge tells its own clients again": "node/machine.tellFor node/machine.toldBytes",
-	"of what a list for a person says besides":     "scope.mostLives",
+	"of what the edge tells its own clients again":                "node/machine.tellFor node/machine.toldBytes",
+	"of what a list for a person says besides":                    "scope.mostLives",
+	"it takes many epochs or many islands, more than a world has": "scope.maxIslands scope.maxPastTerms scope.patienceOfIslands",
 })
 
 // reasons turns lists of names by their reason around.
