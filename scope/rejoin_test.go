@@ -156,9 +156,9 @@ func TestP54IslandsRejoin(t *testing.T) {
 	}
 }
 
-// TestIslandsSaySoInTheLineage: the entry of a change that an island made first names the island, its mutation and
+// TestP54TheLineageNamesIslands: the entry of a change that an island made first names the island, its mutation and
 // the author.
-func TestIslandsSaySoInTheLineage(t *testing.T) {
+func TestP54TheLineageNamesIslands(t *testing.T) {
 	r := newShip(t)
 	r.one(r.put("/ship/log", "1"))
 	c := r.isle("a", "b")
@@ -180,9 +180,9 @@ func TestIslandsSaySoInTheLineage(t *testing.T) {
 	}
 }
 
-// TestIslandsHaveAnOrder: of two islands, the heavier one's changes are taken first, whichever came on record first,
+// TestP54IslandsHaveAnOrder: of two islands, the heavier one's changes are taken first, whichever came on record first,
 // and none before others had time to come.
-func TestIslandsHaveAnOrder(t *testing.T) {
+func TestP54IslandsHaveAnOrder(t *testing.T) {
 	g := func(p *Policy) { p.EpochBlocks, p.Partitions = 500, []Partition{shipPartition()} }
 	r := newRealm(t, g)
 	r.one(r.put("/ship/log", "1"))
@@ -223,8 +223,8 @@ func TestIslandsHaveAnOrder(t *testing.T) {
 	}
 }
 
-// TestIslandsThatCannotBe: no island of too little weight, of others than anchors, or of keys of another scope.
-func TestIslandsThatCannotBe(t *testing.T) {
+// TestP53IslandsThatCannotBe: no island of too little weight, of others than anchors, or of keys of another scope.
+func TestP53IslandsThatCannotBe(t *testing.T) {
 	r := newShip(t)
 	r.one(r.put("/ship/log", "1"))
 	for name, try := range map[string]struct { // order-free: each is checked alone
@@ -262,8 +262,8 @@ func TestIslandsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestIslandsTakeWritesOfTheirKeysAlone: all else fails in an island.
-func TestIslandsTakeWritesOfTheirKeysAlone(t *testing.T) {
+// TestP53IslandsTakeWritesOfTheirKeysAlone: all else fails in an island.
+func TestP53IslandsTakeWritesOfTheirKeysAlone(t *testing.T) {
 	r := newShip(t)
 	r.one(r.put("/ship/log", "1"))
 	c := r.isle("a", "b")
@@ -284,9 +284,9 @@ func TestIslandsTakeWritesOfTheirKeysAlone(t *testing.T) {
 	}
 }
 
-// TestIslandsCarryNoWeight: what members sign in an island does not count in the scope, and what the scope's anchors
+// TestP53IslandsCarryNoWeight: what members sign in an island does not count in the scope, and what the scope's anchors
 // sign makes nothing of an island final.
-func TestIslandsCarryNoWeight(t *testing.T) {
+func TestP53IslandsCarryNoWeight(t *testing.T) {
 	r := newShip(t)
 	r.one(r.put("/ship/log", "1"))
 	c := r.isle("a", "b", "c", "d") // all anchors: even these carry nothing
@@ -311,8 +311,8 @@ func TestIslandsCarryNoWeight(t *testing.T) {
 	}
 }
 
-// TestForgedRejoiningsAreRefused bends each part of a Rejoining.
-func TestForgedRejoiningsAreRefused(t *testing.T) {
+// TestP54ForgedRejoiningsAreRefused bends each part of a Rejoining.
+func TestP54ForgedRejoiningsAreRefused(t *testing.T) {
 	r := newShip(t)
 	r.one(r.ops(put("/ship/log", "1"), put("/ship/other", "1")))
 	c := r.isle("a", "b")
@@ -382,8 +382,8 @@ func TestForgedRejoiningsAreRefused(t *testing.T) {
 	}
 }
 
-// TestIslandsOfEarlierEpochsRejoin: the scope has gone on meanwhile, by several epochs and with another policy.
-func TestIslandsOfEarlierEpochsRejoin(t *testing.T) {
+// TestP54IslandsOfEarlierEpochsRejoin: the scope has gone on meanwhile, by several epochs and with another policy.
+func TestP54IslandsOfEarlierEpochsRejoin(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.EpochBlocks, p.Partitions = 8, []Partition{shipPartition()} })
 	r.turn()
 	r.add(r.next(nil, nil, r.world.sign(r.put("/ship/log", "1"))...))
@@ -398,8 +398,8 @@ func TestIslandsOfEarlierEpochsRejoin(t *testing.T) {
 	}
 }
 
-// TestRevokedAuthorsOfIslandsAreSetAside: rights are those in force when the scope takes a change.
-func TestRevokedAuthorsOfIslandsAreSetAside(t *testing.T) {
+// TestP54RevokedAuthorsAreSetAside: rights are those in force when the scope takes a change.
+func TestP54RevokedAuthorsAreSetAside(t *testing.T) {
 	r := newShip(t)
 	r.one(r.put("/ship/log", "1"))
 	c := r.isle("a", "b")
@@ -420,9 +420,9 @@ func TestRevokedAuthorsOfIslandsAreSetAside(t *testing.T) {
 	}
 }
 
-// TestWhatWasSetAsideCanBeVotedOn: a patient write of keys of a partition, which takes no approval otherwise, opens a
-// motion.
-func TestWhatWasSetAsideCanBeVotedOn(t *testing.T) {
+// TestP54WhatWasSetAsideCanBeVotedOn: a patient write of keys of a partition, which takes no approval otherwise,
+// opens a motion.
+func TestP54WhatWasSetAsideCanBeVotedOn(t *testing.T) {
 	r := newShip(t)
 	m := r.put("/ship/log", "1")
 	m.Patient = true
