@@ -25,6 +25,7 @@ type council struct {
 	ledger  trust.Ledger
 	weights quorum.Weights
 	counts  []trust.Attendance // of the epoch
+	undone  [][]int            // in the epoch: those that had warned
 }
 
 // plan is what a coalition does on a motion. It knows what is good.
@@ -37,6 +38,7 @@ type plan struct {
 	// follow makes members wait until the outcome is clear, and take the leading side.
 	follow float64 // share of the needed weight from which on it leads; 0: members do not follow
 	quick  bool    // all motions end before the time for an answer; otherwise half of them do
+	undone bool    // the honest carry all easy motions, and reverse them in the same epoch
 	heavy  bool    // three quarters of the weight carry a motion, so that just over one quarter rejects it
 }
 
@@ -67,7 +69,7 @@ func (c *council) share() float64 {
 
 // epoch goes through an epoch's motions, and on to the next one.
 func (c *council) epoch(t testing.TB, e aweigh.Epoch) {
-	c.counts = make([]trust.Attendance, c.size())
+	c.counts, c.undone = make([]trust.Attendance, c.size()), nil
 	for i := range motionsJudged + c.plan.more {
 		c.motion(i >= motionsJudged)
 	}
@@ -76,7 +78,16 @@ func (c *council) epoch(t testing.TB, e aweigh.Epoch) {
 		r.Blocks, r.Timely, r.Led = 64, 64, 8
 		all = append(all, trust.Evidence{Anchor: named(i), Kind: trust.Attended, Epoch: e, Record: r})
 	}
-	c.ledger = c.ledger.Apply(c.p, all...)
+	var reversed []trust.Reversed
+	for _, who := range c.undone {
+		var r trust.Reversed
+		for _, i := range who {
+			n := &c.counts[i]
+			r.Warned = append(r.Warned, trust.Warner{Anchor: named(i), Cost: c.p.Cost(uint64(n.With) + uint64(n.Against) + uint64(n.Silent))})
+		}
+		reversed = append(reversed, r)
+	}
+	c.ledger = c.ledger.Apply(c.p, append(all, c.p.Credits(reversed, e, 0)...)...)
 	next, err := c.ledger.Next(c.p, e+1, c.weights)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +98,7 @@ func (c *council) epoch(t testing.TB, e aweigh.Epoch) {
 // motion is one motion from its opening to its end. Each block records up to three
 // ballots, in a random order of honest anchors.
 func (c *council) motion(easy bool) {
-	good := c.r.IntN(2) == 0
+	good := c.r.IntN(2) == 0 || easy && c.plan.undone
 	type turn struct {
 		anchor int
 		at     float64
@@ -165,13 +176,13 @@ func (c *council) motion(easy bool) {
 			cast(i, yes, height+1)
 		}
 	}
-	c.judge(casts, who, approved, sides, carries, rejects, !c.plan.quick && c.r.IntN(2) == 0)
+	c.judge(casts, who, approved, sides, carries, rejects, !c.plan.quick && c.r.IntN(2) == 0, easy && c.plan.undone)
 }
 
 func (c *council) right(i int) bool { return c.r.Float64() < c.skill[i-c.bad] }
 
 // judge is what a scope makes of a motion that has ended.
-func (c *council) judge(casts []trust.Cast, who []int, approved []bool, sides [2]uint64, carries, rejects uint64, late bool) {
+func (c *council) judge(casts []trust.Cast, who []int, approved []bool, sides [2]uint64, carries, rejects uint64, late, undone bool) {
 	won, needed, with, against := true, carries, sides[0], sides[1]
 	switch {
 	case sides[0] >= carries:
@@ -190,6 +201,7 @@ func (c *council) judge(casts []trust.Cast, who []int, approved []bool, sides [2
 	for i := range silent {
 		silent[i] = late
 	}
+	var warned []int
 	for i, counts := range trust.Counted(needed, casts) {
 		if n := &c.counts[who[i]]; counts {
 			silent[who[i]] = false
@@ -197,8 +209,12 @@ func (c *council) judge(casts []trust.Cast, who []int, approved []bool, sides [2
 				n.With++
 			} else {
 				n.Against++
+				warned = append(warned, who[i])
 			}
 		}
+	}
+	if won && undone {
+		c.undone = append(c.undone, warned)
 	}
 	for i := range silent {
 		if silent[i] {
@@ -298,6 +314,12 @@ var plans = []plan{
 	{name: "copying", follow: 0.3},
 	{name: "splitting", when: 0.5, vote: func(_ *council, i int, _, _ bool) bool { return i%2 == 0 }},
 	{name: "baiting", when: 0, vote: func(_ *council, _ int, good, _ bool) bool { return false }},
+	{name: "undoing", more: 12, undone: true, vote: func(c *council, i int, good, easy bool) bool {
+		return good && !easy
+	}},
+	{name: "undoing, at random", more: 12, undone: true, vote: func(c *council, _ int, good, easy bool) bool {
+		return !easy && c.r.IntN(2) == 0
+	}},
 	{name: "veto at 3/4", when: 0.35, heavy: true, vote: func(_ *council, _ int, _, _ bool) bool { return false }},
 	{name: "contrary", when: 0.5, vote: func(_ *council, _ int, good, _ bool) bool { return !good }},
 	{name: "knowing", when: 0, vote: func(_ *council, _ int, good, _ bool) bool { return good }},
@@ -323,6 +345,9 @@ func TestNoCoalitionGainsAThirdByJudgement(t *testing.T) {
 			t.Logf("| %s | %d | %.1f %% | %.1f %% | %.1f %% |", by.name, n, 100*first, 100*most, 100*last)
 			if by.heavy && most > first {
 				t.Errorf("%.2f %% of the weight, from %.2f %%", 100*most, 100*first)
+			}
+			if by.undone && last > first+0.0025 {
+				t.Errorf("%.2f %% of the weight in the end, from %.2f %%", 100*last, 100*first)
 			}
 			if 3*most >= 1 {
 				t.Errorf("%.2f %% of the weight", 100*most)

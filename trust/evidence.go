@@ -44,6 +44,8 @@ const (
 	// Surety is a sponsor's loss when an anchor that it brought in is proven to
 	// lie. The ledger makes it itself; it is ignored if it comes from outside.
 	Surety EvidenceKind = 9
+	// Warned is a ballot of the anchor against a motion that a later one reversed, see Params.Credits.
+	Warned EvidenceKind = 10
 )
 
 // String is the kind in lower case.
@@ -67,6 +69,8 @@ func (k EvidenceKind) String() string {
 		return "evicted"
 	case Surety:
 		return "surety"
+	case Warned:
+		return "warned"
 	}
 	return fmt.Sprintf("evidence(%d)", uint8(k))
 }
@@ -76,13 +80,14 @@ type Evidence struct {
 	_      struct{} `cbor:",toarray"`
 	Anchor aweigh.AnchorID
 	Kind   EvidenceKind
-	Score  Score         // for Founded and Attested; others leave it 0
+	Score  Score         // for Founded and Attested; for Warned the most blame that it takes; others leave it 0
 	Epoch  aweigh.Epoch  // in which the evidence became final
 	Height aweigh.Height // of the block that carries it; 0 is the genesis
 	Proof  aweigh.Hash   // of the proof or the motion; zero for Founded and Attended
 
 	Record  Attendance      // for Attended
 	Sponsor aweigh.AnchorID // for Admitted
+	By      aweigh.Hash     // for Warned: the motion that reversed the one that Proof names
 }
 
 // Hash names the evidence.

@@ -51,6 +51,11 @@ func (l *Ledger) applyEvidence(p Params, s Standing, known bool, ev Evidence) (S
 			return ignored("the anchor is barred")
 		}
 		return attended(p, s, ev.Record)
+	case Warned:
+		if s.Barred {
+			return ignored("the anchor is barred")
+		}
+		return credited(s, ev)
 	case Admitted:
 		return l.admit(p, s, known, ev)
 	case Retired, Evicted:

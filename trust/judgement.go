@@ -128,5 +128,8 @@ func (p Params) checkJudgement() error {
 	if err := p.Answer.check(); err != nil {
 		return fmt.Errorf("answer %w", err)
 	}
+	if p.Reversal > MaxReversal {
+		return fmt.Errorf("reversal %d is above %d epochs, for which a scope remembers contested motions at most; 0 for none", p.Reversal, MaxReversal)
+	}
 	return nil
 }

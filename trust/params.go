@@ -34,6 +34,10 @@ type Params struct {
 	Contest Ratio  // of the anchors' weight, which the losing side of a contested motion holds at least; at most 1/2
 	Answer  Ratio  // of a motion's window, after which silence counts
 
+	// Reversal is for how many epochs a motion that was carried can be reversed so that the anchors which had warned of
+	// it have credit; at most MaxReversal, 0: never. See Params.Credits.
+	Reversal uint32
+
 	Share     Ratio // most of the total that one anchor holds, below 1/3; {0, 0} is by size, see ShareOf
 	Sponsored Ratio // most of the total that the anchors of one sponsor hold together, below 1/3
 	Churn     Ratio // most that the weight changes of one epoch add up to, of the total before
@@ -51,7 +55,7 @@ func DefaultParams() Params {
 	return Params{
 		Floor: 100, Ceiling: 1_000, Initial: 100_000,
 		Gain: 31_250, Decay: 64, Absence: 16, Rest: 50_000, Lead: 2_000, Idle: 8_000, Whole: 64,
-		Blame: 16, With: 64, Against: 32, Silent: 64, Judged: 4, Contest: Ratio{Num: 1, Den: 10}, Answer: Ratio{Num: 1, Den: 8},
+		Blame: 16, With: 64, Against: 32, Silent: 64, Judged: 4, Contest: Ratio{Num: 1, Den: 10}, Answer: Ratio{Num: 1, Den: 8}, Reversal: 8,
 		Sponsored: Ratio{Num: 1, Den: 4}, Churn: Ratio{Num: 1, Den: 10},
 		Probation: 4, Surety: 4, SuretyEpochs: 64,
 	}

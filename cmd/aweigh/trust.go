@@ -73,7 +73,7 @@ func (a *app) trust() *cobra.Command {
 func (a *app) trustExplain() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain NAME", Short: "List what moved an anchor's trust", Args: cobra.ExactArgs(1),
-		Long: "Lists every change of an anchor's score, newest first: the block that carries the\n" +
+		Long: "Lists every change of an anchor's score and blame, newest first: the block that carries the\n" +
 			"evidence, and the arithmetic. With --trusted, the node's history must\n" +
 			"contain that roster. " + anchorHelp,
 		Example: "  aweigh trust explain oslo\n  aweigh trust explain 4bf5122f -o json",

@@ -65,6 +65,7 @@ var fields = []field{
 	number("trust.judged", "contested motions that make a whole epoch; fewer move blame less in proportion", func(p *scope.Policy) *uint32 { return &p.Trust.Judged }),
 	ratio("trust.contest", "weight that the losing side of a contested motion holds at least, up to 1/2", func(p *scope.Policy) *trust.Ratio { return &p.Trust.Contest }),
 	ratio("trust.answer", "part of a motion's window after which silence counts", func(p *scope.Policy) *trust.Ratio { return &p.Trust.Answer }),
+	number("trust.reversal", "for so many epochs a motion that is reversed credits the anchors that had warned of it, up to 64; 0: never", func(p *scope.Policy) *uint32 { return &p.Trust.Reversal }),
 	ratio("trust.share", "most of the whole weight that one anchor holds, below 1/3; auto: by the number of anchors", func(p *scope.Policy) *trust.Ratio { return &p.Trust.Share }),
 	ratio("trust.sponsored", "most that the anchors of one sponsor hold together, below 1/3", func(p *scope.Policy) *trust.Ratio { return &p.Trust.Sponsored }),
 	ratio("trust.churn", "most by which all weights together change in an epoch", func(p *scope.Policy) *trust.Ratio { return &p.Trust.Churn }),

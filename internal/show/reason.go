@@ -2,9 +2,11 @@ package show
 
 import (
 	"regexp"
+	"strings"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
 )
 
 // Names are what commands take for what reasons of changes of trust, which blocks keep, name by the starts of hashes.
@@ -41,6 +43,9 @@ var inReason = regexp.MustCompile(`\b(motion |sponsor |surety: )([0-9a-f]{8})\b`
 
 // reason names the motion of each decision, and each anchor by its name, and says for what a score was attested.
 func (n Names) reason(text string) string {
+	if strings.HasPrefix(text, trust.Warned.String()+":") { // it names motions, and no decision
+		return text
+	}
 	because := ""
 	named := inReason.ReplaceAllStringFunc(text, func(s string) string {
 		at := inReason.FindStringSubmatch(s)

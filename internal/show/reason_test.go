@@ -27,6 +27,11 @@ func TestReasonsNameWhatCommandsTake(t *testing.T) {
 	if got := NamesOf([]*aweighv1.Motion{m}, r).reason(kept); !strings.HasPrefix(got, "admitted: motion 01020304, sponsor oslo, ") {
 		t.Errorf("%q became %q", kept, got)
 	}
+	warned := trust.Evidence{Anchor: sponsor, Kind: trust.Warned, Proof: decision, By: decision}
+	_, changes = trust.Ledger{}.ApplyExplained(p, seated, warned)
+	if text := changes[1].Reason; NamesOf([]*aweighv1.Motion{m}, r).reason(text) != text || !strings.Contains(text, "motion "+decision.Short()) {
+		t.Errorf("a warning: %q", text)
+	}
 	if got := NamesOf(nil, r).reason(kept); !strings.HasPrefix(got, "admitted: decision "+decision.Short()+", ") {
 		t.Errorf("without a record: %q", got)
 	}
