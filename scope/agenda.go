@@ -129,6 +129,9 @@ func (x *execution) conclude(u *succession, next aweigh.Epoch) error {
 func (x *execution) dismiss(d *decided, key []byte, why error) error {
 	x.begin(&CheckedMutation{ID: d.Motion, Mutation: Mutation{Author: d.By, Class: Govern}})
 	x.enter(lineage.Entry{Class: lineage.Failed, Key: key, Reason: reason(why)})
+	if err := x.unwarn(d.Motion); err != nil {
+		return err
+	}
 	return x.concluded(d.Motion, 0, why)
 }
 

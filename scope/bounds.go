@@ -53,6 +53,9 @@ type Bounds struct {
 	KeptFor            time.Duration `least:"1s"`
 	BallotBytes        int           `least:"5120"`
 	BallotMotions      int           `least:"1"`
+	Warnings           int           `least:"1"`
+	WarningObjects     int           `least:"1"`
+	WarningBytes       int           `least:"1"`
 
 	// Of leases.
 	Leases       int64         `least:"1"`
@@ -86,6 +89,7 @@ func DefaultBounds() Bounds {
 		MotionBytesOne: motionBytesOne, UnlistedMotionStay: unlistedMotionStay,
 		ExpiredAtOnce: expiredAtOnce, ForgottenAtOnce: forgottenAtOnce, KeptFor: keptFor,
 		BallotBytes: MaxBallotBytes, BallotMotions: MaxBallotMotions,
+		Warnings: maxWarnings, WarningObjects: warningObjects, WarningBytes: warningBytes,
 		Leases: maxLeases, LeaseKeys: maxLeaseKeys, LeaseBytes: maxLeaseBytes,
 		ExpireLeases: expireLeases, ExpireKeys: expireKeys, ExpireBytes: expireBytes, LeaseHalt: leaseHalt,
 		Aliases: MaxAliases, Redirects: maxRedirects, Walked: mostWalked,

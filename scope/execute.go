@@ -121,6 +121,7 @@ type execution struct {
 	policy   *Policy // of epoch
 	tally    tally
 	findings []finding     // of motions that ended
+	made     []change      // by the motion that was carried last
 	ledger   *trust.Ledger // as it is so far, if it was read
 	government
 	log       *lineage.Log

@@ -29,6 +29,7 @@ const (
 	atIsland  = 'j' // island's ID -> Islanded
 	atAside   = 's' // island's ID, key -> SetAside: what did not stand
 	atTerms   = 'T' // start(8) -> pastTerms of an epoch in which islands may be founded
+	atWarning = 'W' // height(8) at which it was carried, motion -> Warning: a contested motion that may be reversed
 	atAgenda  = 'd' // decisions that wait for the next epoch
 	atMeta    = 'M' // the meta record
 

@@ -154,8 +154,14 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 	end.Height, end.Time = h.Height, h.Time
 	x.enter(lineage.Entry{Class: lineage.Closed, Reason: end.String(), Prior: mo.Hash()})
 
+	found := len(x.findings)
 	if err := x.judgeVoters(rec, end.Fate); err != nil {
 		return err
+	}
+	if end.Fate == Carried {
+		if err := x.weighReversal(mo, x.made, x.findings[found:]); err != nil {
+			return err
+		}
 	}
 	k := x.linePlace(rec)
 	line, _, err := x.r.Get(k)

@@ -48,6 +48,7 @@ func (x *execution) carry(rec *motionRecord) (waits bool, err error) {
 	}
 	rest, left, succeeded := x.purse, x.carries, false
 	x.begin(m)
+	from := len(x.changed)
 	var failure error
 	if m.Class == Govern {
 		x.purse = purse{allowed: m.allowed} // its form allows enough
@@ -72,6 +73,7 @@ func (x *execution) carry(rec *motionRecord) (waits bool, err error) {
 	if x.purse = rest; waits {
 		return true, nil
 	}
+	x.made = x.changed[from:]
 	return false, x.close(rec, end)
 }
 

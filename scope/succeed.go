@@ -52,10 +52,15 @@ func (s *State) successor() (*succession, error) {
 		return nil, err
 	}
 	evidence := attendance(s.bounds, e, t, s.head.Height)
+	credits, err := s.credits(e, t)
+	if err != nil {
+		return nil, err
+	}
 	due, gives, left := choose(open)
 	if c := open.revokedChild(); c != nil {
 		return s.yield(e, c, open, ledger, evidence)
 	}
+	evidence = append(evidence, credits...)
 	u, takes, without := combine(due, func(some agenda) (*succession, error) {
 		u := new(succession)
 		policy := e.Policy
@@ -234,6 +239,7 @@ func (x *execution) succeed(s *State) error {
 	if u.yields {
 		x.next.head.Governed = next.Number
 	}
+	ended := x.tally
 	x.tally = newTally(len(next.Roster.Anchors))
 	x.tally.early = len(u.left) > 0
 	for i := range u.gives {
@@ -246,6 +252,9 @@ func (x *execution) succeed(s *State) error {
 		}
 	}
 	if err := x.conclude(u, next.Number); err != nil {
+		return err
+	}
+	if err := x.endWarnings(next, &ended, u.yields); err != nil {
 		return err
 	}
 	return x.supersede(x.epoch.Domain().Policy, next.Domain().Policy)

@@ -213,7 +213,8 @@ func (x *watch) judged(n *Node, was, e *scope.Epoch, before, after trust.Ledger)
 				why = fmt.Sprintf("its score is %d, and %d follows from the chain", s.Score, want)
 			}
 			_, sat := was.Roster.Seat(s.Anchor)
-			if want := c.opinions.blame(was.Policy.Trust, was.Number, s.Anchor, old.Blame); x.followed() && sat && !old.Barred && s.Blame != want {
+			want, _ := c.opinions.blame(was.Policy.Trust, was.Number, s.Anchor, old.Blame)
+			if x.followed() && sat && !old.Barred && s.Blame != want {
 				why = fmt.Sprintf("its blame is %d, and %d follows from the ballots in the chain", s.Blame, want)
 			}
 		}

@@ -16,6 +16,8 @@ import (
 type opinions struct {
 	in     map[aweigh.Epoch]map[aweigh.AnchorID]*opined
 	others bool // there were motions that are not counted afresh
+
+	remembered []*contested // as they were carried
 }
 
 // followed reports whether blame must follow from the motions that are counted afresh.
@@ -24,7 +26,10 @@ func (x *watch) followed() bool {
 }
 
 // opined are the counts of one anchor in one epoch.
-type opined struct{ with, against, silent uint64 }
+type opined struct {
+	with, against, silent uint64
+	warned                []*contested // motions of which it had warned, and that were reversed in the epoch
+}
 
 func (x *opinions) of(e aweigh.Epoch, a aweigh.AnchorID) *opined {
 	if x.in == nil {
@@ -40,14 +45,14 @@ func (x *opinions) of(e aweigh.Epoch, a aweigh.AnchorID) *opined {
 }
 
 // ended judges the voters of a motion that a block ended.
-func (x *opinions) ended(p *poll, policy *trust.Params, h *scope.Header) {
+func (x *opinions) ended(p *poll, policy *trust.Params, h *scope.Header) (warners []aweigh.AnchorID) {
 	won := votes.Approve
 	switch p.fate {
 	case scope.Carried:
 	case scope.Rejected:
 		won = votes.Reject
 	default:
-		return
+		return nil
 	}
 	scaled := func(n *big.Int, by uint64) *big.Int { return new(big.Int).Mul(n, new(big.Int).SetUint64(by)) }
 	isAnchor := func(id aweigh.Hash) bool { return p.voters[id].anchor }
@@ -56,7 +61,7 @@ func (x *opinions) ended(p *poll, policy *trust.Params, h *scope.Header) {
 	total := p.weightOf(isAnchor)
 	if with.Cmp(against) <= 0 || scaled(with, 3).Cmp(total) <= 0 || against.Sign() == 0 ||
 		scaled(against, uint64(policy.Contest.Den)).Cmp(scaled(total, uint64(policy.Contest.Num))) < 0 {
-		return
+		return nil
 	}
 	answer := time.Duration(new(big.Int).Div(
 		scaled(big.NewInt(int64(p.deadline.Sub(p.time))), uint64(policy.Answer.Num)), big.NewInt(int64(policy.Answer.Den))).Int64())
@@ -69,11 +74,13 @@ func (x *opinions) ended(p *poll, policy *trust.Params, h *scope.Header) {
 				n.with++
 			} else {
 				n.against++
+				warners = append(warners, id)
 			}
 		case h.Time.Sub(p.time) >= answer && (said == 0 || p.when[id].Sub(p.time) >= answer):
 			n.silent++
 		}
 	}
+	return warners
 }
 
 // clearBefore reports whether blocks before a height held half of what the outcome takes.
@@ -82,17 +89,15 @@ func (p *poll) clearBefore(at aweigh.Height, won votes.Choice) bool {
 	return sum.Lsh(sum, 1).Cmp(p.takes(won)) >= 0
 }
 
-// blame is that of an anchor after an epoch, from that before it.
-func (x *opinions) blame(p trust.Params, e aweigh.Epoch, a aweigh.AnchorID, before trust.Score) trust.Score {
+// blame is that of an anchor after an epoch, from that before it, and whether a reversal took some of it.
+func (x *opinions) blame(p trust.Params, e aweigh.Epoch, a aweigh.AnchorID, before trust.Score) (blame trust.Score, credited bool) {
 	n := x.of(e, a)
 	all := n.with + n.against + n.silent
-	if all == 0 {
-		return before
-	}
 	span, b := max(all, uint64(p.Judged)), uint64(before)
 	after := b + (1_000_000-b)*n.against/span/uint64(p.Against) - b*n.with/span/uint64(p.With)
 	if b < 500_000 {
 		after += (500_000 - b) * n.silent / span / uint64(p.Silent)
 	}
-	return trust.Score(after)
+	left := x.credit(p, e, a, after)
+	return trust.Score(left), left < after
 }

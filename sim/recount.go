@@ -16,13 +16,14 @@ import (
 // recount follows all motions through the final blocks, by the words of P28 to P34
 // and in numbers of any size, and compares the nodes' motions with it.
 type recount struct {
-	all   map[votes.MotionID]*poll
-	order []*poll          // as they opened
-	next  aweigh.Height    // to be looked at
-	keys  map[string]bool  // that exist
-	by    map[string]*poll // that put it last
-	last  map[string]int   // change of each key
-	made  int              // changes
+	all     map[votes.MotionID]*poll
+	order   []*poll           // as they opened
+	next    aweigh.Height     // to be looked at
+	keys    map[string]bool   // that exist
+	by      map[string]*poll  // that put it last
+	last    map[string]int    // change of each key
+	content map[string]string // of the keys that exist
+	made    int               // changes
 }
 
 // poll is one motion as the final blocks tell it.
@@ -36,7 +37,9 @@ type poll struct {
 	asked    string // the approval that it takes
 	puts     []string
 	drops    []string
-	found    map[string]int // last change of each key when it opened
+	values   map[string]string  // of the puts, by key
+	did      map[string]altered // keys that it wrote, once it is carried
+	found    map[string]int     // last change of each key when it opened
 	voters   map[aweigh.Hash]seat
 	total    *big.Int
 	num, den *big.Int
@@ -59,6 +62,7 @@ type seat struct {
 func (r *recount) open() {
 	r.all, r.next = make(map[votes.MotionID]*poll), 1
 	r.keys, r.by, r.last = make(map[string]bool), make(map[string]*poll), make(map[string]int)
+	r.content = make(map[string]string)
 }
 
 // follow looks at the blocks up to a height that became final at a node.
@@ -136,11 +140,13 @@ func (x *watch) block(n *Node, state *scope.State, b *scope.Block) {
 func (x *watch) opens(n *Node, m *scope.CheckedMutation, code scope.Code, h *scope.Header) {
 	w := x.w
 	var puts, drops []string
+	values := make(map[string]string)
 	for i := range m.Txn.Success {
 		if op := &m.Txn.Success[i]; op.Kind == scope.OpDelete {
 			drops = append(drops, string(op.Key))
 		} else {
 			puts = append(puts, string(op.Key))
+			values[string(op.Key)] = string(op.Value)
 		}
 	}
 	e := w.epochs[h.Epoch]
@@ -152,14 +158,14 @@ func (x *watch) opens(n *Node, m *scope.CheckedMutation, code scope.Code, h *sco
 		x.conduct.opinions.others = x.conduct.opinions.others || asked
 		return
 	}
-	x.takeUp(n, &poll{id: m.ID, author: m.Author, puts: puts, drops: drops}, &e.Policy.Approvals[0], h)
+	x.takeUp(n, &poll{id: m.ID, author: m.Author, puts: puts, drops: drops, values: values}, &e.Policy.Approvals[0], h)
 }
 
 // takeUp gives a poll that opens what follows from its approval, and from the epoch.
 func (x *watch) takeUp(n *Node, p *poll, a *scope.Approval, h *scope.Header) {
 	w, r := x.w, &x.motions
 	*p = poll{
-		id: p.id, verb: p.verb, author: p.author, puts: p.puts, drops: p.drops, asked: a.String(),
+		id: p.id, verb: p.verb, author: p.author, puts: p.puts, drops: p.drops, values: p.values, did: make(map[string]altered), asked: a.String(),
 		opened: h.Height, time: h.Time, deadline: h.Time.Add(a.Window),
 		found: make(map[string]int), voters: make(map[aweigh.Hash]seat), total: new(big.Int),
 		num: big.NewInt(int64(a.Num)), den: big.NewInt(int64(a.Den)), anchors: int(a.Anchors),
@@ -246,7 +252,10 @@ func (x *watch) voted(p *poll, state *scope.State, on []votes.MotionBallot, h *s
 		case scope.Rejected:
 			x.motions.close(p, scope.Rejected, at)
 		}
-		x.conduct.opinions.ended(p, &x.w.epochs[h.Epoch].Policy.Trust, h)
+		o, e := &x.conduct.opinions, x.w.epochs[h.Epoch]
+		if warners := o.ended(p, &e.Policy.Trust, h); p.fate == scope.Carried {
+			o.reversals(p, warners, e, &x.w.Scenario.Bounds.Scope, at)
+		}
 	}
 }
 
@@ -300,11 +309,16 @@ func (r *recount) apply(p *poll, asked string) scope.Fate {
 		}
 	}
 	for _, key := range p.puts {
+		was := r.value(key)
+		r.content[key] = p.values[key]
+		p.did[key] = altered{was, r.value(key)}
 		r.made++
 		r.keys[key], r.by[key], r.last[key] = true, p, r.made
 	}
 	for _, key := range p.drops {
 		if r.keys[key] {
+			p.did[key] = altered{r.value(key), nil}
+			delete(r.content, key)
 			r.made++
 			r.last[key] = r.made
 		}

@@ -136,6 +136,9 @@ func (m *Model) carry(p *motion) (waits bool) {
 		if d := p.mut.Decision; end.Fate == scope.Carried && d.Kind == scope.Readmit && d.Anchor == nil {
 			m.returns = append(m.returns, p.mut)
 		}
+		if d := p.mut.Decision; end.Fate == scope.Carried && d.Kind == scope.SetPolicy {
+			m.warned(p, alteredPolicy(*m.block.policy, *d.Policy))
+		}
 		m.close(p, end)
 		return false
 	}
@@ -155,9 +158,11 @@ func (m *Model) carry(p *motion) (waits bool) {
 	end := scope.Ending{Fate: scope.Void}
 	if failure == nil {
 		end.Fate, end.Succeeded = scope.Carried, p.Success
+		before := m.keys()
 		apply()
 		m.commit()
 		end.Revision = m.view.Revision
+		m.warned(p, m.alteredKeys(before, m.keys()))
 	} else {
 		end.Reason = reason(failure)
 	}
@@ -257,6 +262,7 @@ func (m *Model) newer(op *scope.Op, revision int64) bool {
 // compareMotions compares the motions on record, with their ballots. When a decision takes effect is not reckoned.
 func (m *Model) compareMotions(d *Differences, s *scope.State) {
 	m.compareVoid(d, s)
+	m.compareWarnings(d, s)
 	for _, p := range append(m.docket.open(), m.docket.closed()...) {
 		id := p.mut.ID
 		got, end, err := s.Motion(id)

@@ -98,6 +98,7 @@ func (m *Model) decided() {
 		e := &m.block.told.Log[i]
 		p := m.docket.motions[votes.MotionID(e.Mutation)]
 		if p != nil && p.ending != nil && p.ending.Fate == scope.Carried && e.Class == lineage.Failed && m.dismisses(e) {
+			m.unwarned(p.mut.ID)
 			p.ending.Fate = scope.Void
 			p.ending.Reason = "it had the approvals, but could not take effect with what was decided before: " + e.Reason
 		}

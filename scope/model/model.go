@@ -29,6 +29,7 @@ type Model struct {
 	docket    motionIndex
 	void      map[aweigh.Hash]*scope.Voided // approvers that signed both ways, by their keys
 	returns   []*scope.CheckedMutation      // decisions to readmit such approvers that wait for the next epoch
+	warnings  []*warning                    // contested motions that may be reversed, as they were carried
 	outcomes  map[aweigh.Hash]scope.Outcome // of mutations, as they were executed first
 	chains    map[aweigh.UID]int64          // the newest entry of each object, plus one
 	walks     map[aweigh.UID]int            // entries of each object
@@ -164,6 +165,7 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	before := m.view
 	m.view = before.after(b)
 	m.block = &block{Block: b, told: told, policy: &told.Epoch.Policy, carries: told.Epoch.Policy.Limits.BlockCost}
+	m.forgetWarnings(told.Epoch, 0)
 	n := 0
 	for _, c := range b.Bundles {
 		n += len(c.Mutations())
