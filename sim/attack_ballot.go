@@ -25,6 +25,8 @@ func newBallotAttack(name string) attack {
 		return &repeatVotes{}
 	case "contradict":
 		return &contradict{}
+	case "bait":
+		return &bait{}
 	case "parrot":
 		return &parrot{}
 	}

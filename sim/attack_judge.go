@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/big"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/votes"
@@ -33,6 +34,33 @@ func (x *contradict) tick(l *liar) {
 func (l *liar) spread(f *frame) {
 	for _, to := range l.others() {
 		l.sendFrame(to, f)
+	}
+}
+
+// bait rejects every motion as soon as it is open, but those that undo an earlier one, which it approves: so its
+// members have credit for all that are undone (P53).
+type bait struct {
+	plain
+	done map[bothOn]bool
+}
+
+func (x *bait) tick(l *liar) {
+	r := &l.w.watch.motions
+	for _, p := range r.order {
+		at := bothOn{l.n, p.id}
+		if p.fate != 0 || x.done[at] || !l.may() {
+			continue
+		}
+		if x.done == nil {
+			x.done = make(map[bothOn]bool)
+		}
+		x.done[at] = true
+		c := votes.Reject
+		if len(p.puts) == 0 && slices.ContainsFunc(p.drops, func(key string) bool { return r.keys[key] }) {
+			c = votes.Approve
+		}
+		l.told("bait", "says %s to motion %s", c, p.id.Short())
+		l.spread(l.vote(p.id, c))
 	}
 }
 

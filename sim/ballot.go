@@ -42,6 +42,8 @@ type question struct {
 	bundle *scope.CheckedBundle
 	puts   []string // keys
 	drops  []string
+	asked  time.Duration
+	undone bool // another one deletes what it puts
 }
 
 // pendingBallot is a voter's ballot on a motion.
@@ -95,7 +97,16 @@ func (w *World) startMotions() {
 	}
 	for range a.Motions {
 		at := w.drawTime(p.rand)
-		q := w.question(hosts[p.rand.IntN(len(hosts))])
+		var q *question
+		host := hosts[p.rand.IntN(len(hosts))]
+		if of := p.undoable(); of != nil && p.happens(a.Undo) {
+			of.undone = true
+			at = of.asked + time.Second + p.upTo(time.Second)
+			q = w.undoing(of, host)
+		} else {
+			q = w.question(host)
+		}
+		q.asked = at
 		p.questions = append(p.questions, q)
 		w.at(at, q.ask)
 		if p.happens(a.Withdraw) {
@@ -124,6 +135,26 @@ func (p *polls) upTo(most time.Duration) time.Duration {
 	return time.Duration(p.rand.Int64N(int64(most) + 1))
 }
 
+// undoable is a question that another one can undo, nil if there is none, or if none is to be undone.
+func (p *polls) undoable() *question {
+	for _, q := range p.questions {
+		if len(q.puts) > 0 && len(q.drops) == 0 && !q.undone {
+			return q
+		}
+	}
+	return nil
+}
+
+// undoing makes a question that deletes what another one puts.
+func (w *World) undoing(of *question, author *Node) *question {
+	q := &question{author: author, drops: of.puts}
+	var t scope.Txn
+	for _, key := range of.puts {
+		t.Success = append(t.Success, scope.Op{Kind: scope.OpDelete, Key: []byte(key)})
+	}
+	return w.signed(q, t)
+}
+
 // question makes a change of one key or two, that a node's client will ask for.
 func (w *World) question(author *Node) *question {
 	p := &w.polls
@@ -143,6 +174,12 @@ func (w *World) question(author *Node) *question {
 			t.Success = append(t.Success, scope.Op{Kind: scope.OpPut, Key: []byte(key), Value: fmt.Appendf(nil, "%d", len(p.questions))})
 		}
 	}
+	return w.signed(q, t)
+}
+
+// signed has the author of a question sign its transaction.
+func (w *World) signed(q *question, t scope.Txn) *question {
+	p, author := &w.polls, q.author
 	m := w.mutation(t, binary.BigEndian.AppendUint64([]byte("question"), uint64(len(p.questions))))
 	now := w.watch.time.from(w.now)
 	m.ValidUntil = now.Add(w.Scenario.Stop + 5*time.Minute)

@@ -213,9 +213,13 @@ func (x *watch) judged(n *Node, was, e *scope.Epoch, before, after trust.Ledger)
 				why = fmt.Sprintf("its score is %d, and %d follows from the chain", s.Score, want)
 			}
 			_, sat := was.Roster.Seat(s.Anchor)
-			want, _ := c.opinions.blame(was.Policy.Trust, was.Number, s.Anchor, old.Blame)
-			if x.followed() && sat && !old.Barred && s.Blame != want {
-				why = fmt.Sprintf("its blame is %d, and %d follows from the ballots in the chain", s.Blame, want)
+			want, credited := c.opinions.blame(was.Policy.Trust, was.Number, s.Anchor, old.Blame)
+			if x.followed() && sat && !old.Barred {
+				if s.Blame != want {
+					why = fmt.Sprintf("its blame is %d, and %d follows from the ballots in the chain", s.Blame, want)
+				} else if credited {
+					x.reach("warning credited")
+				}
 			}
 		}
 		x.w.holds(Standings, n, why == "", "epoch %d, node %d: %s", e.Number, x.w.anchors[s.Anchor], why)

@@ -48,7 +48,7 @@ func (w *World) descendant(m scenario.Motion) *scope.Child {
 	p := scope.OpenPolicy(mode)
 	p.Limits.Anchors = max(p.Limits.Anchors, n.Anchors)
 	p.Limits.TTL = w.Genesis.Policy.Limits.TTL
-	p.Trust.Whole, p.Trust.Judged = uint32(n.Whole), uint32(n.Judged)
+	p.Trust.Whole, p.Trust.Judged, p.Trust.Reversal = uint32(n.Whole), uint32(n.Judged), uint32(n.Reversal)
 	p.EpochBlocks, p.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	p.Children.Notice = n.Notice
 	c := &scope.Child{Prefix: []byte(m.Prefix), Name: m.Prefix, Policy: p}

@@ -141,6 +141,21 @@ var trustAttacks = []struct {
 		}
 		return above(last(r).share(), first(r).share()-2_000)
 	}},
+	{"baiting", func(r *Result) string {
+		// Undone motions give back what the ballots against them cost, others do not: baiters never stand above the
+		// anchors that are with all outcomes.
+		for _, e := range r.Epochs {
+			for n := range 10 {
+				if s := e.seat(n); n != 7 && n != 8 && s.Blame != 0 {
+					return fmt.Sprintf("anchor %d is with all outcomes, and has blame %d", n, s.Blame)
+				}
+			}
+		}
+		if last(r).seat(7).Blame == 0 && last(r).seat(8).Blame == 0 {
+			return "baiters that reject what is never undone have no blame"
+		}
+		return above(most(r), first(r).share()+5_000)
+	}},
 	{"long-absence", func(r *Result) string {
 		low, now := trust.MaxScore, last(r).seat(3).Score
 		for _, e := range r.Epochs {

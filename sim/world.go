@@ -207,7 +207,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
 	policy.Limits.Pending = w.Scenario.Approval.Pending
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it
-	policy.Trust.Whole, policy.Trust.Judged = uint32(n.Whole), uint32(n.Judged)
+	policy.Trust.Whole, policy.Trust.Judged, policy.Trust.Reversal = uint32(n.Whole), uint32(n.Judged), uint32(n.Reversal)
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	policy.Children.Notice = n.Notice
 	if w.Scenario.Load.Acts > 0 {

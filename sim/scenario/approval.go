@@ -22,6 +22,7 @@ type Approval struct {
 
 	Keys     int   `yaml:"keys,omitempty"`     // that motions are about: of few, many conflict; 3
 	Withdraw Share `yaml:"withdraw,omitempty"` // of the motions, that their authors withdraw; 0
+	Undo     Share `yaml:"undo,omitempty"`     // of the motions, that delete what an earlier one puts, and are asked for up to 2s after it; 0
 	Against  Share `yaml:"against,omitempty"`  // of the ballots, that reject; 0
 	Absent   Share `yaml:"absent,omitempty"`   // of the ballots, that are never signed; 0
 
@@ -64,7 +65,7 @@ func (c *checker) approval(s Scenario) {
 		path  string
 		share Share
 	}{
-		{"share", a.Share}, {"weight", a.Weight}, {"withdraw", a.Withdraw}, {"against", a.Against}, {"absent", a.Absent},
+		{"share", a.Share}, {"weight", a.Weight}, {"withdraw", a.Withdraw}, {"undo", a.Undo}, {"against", a.Against}, {"absent", a.Absent},
 		{"early", a.Early}, {"offline", a.Offline}, {"lost", a.Lost}, {"twice", a.Twice}, {"own", a.Own},
 	} {
 		c.share("approval."+of.path, of.share)
@@ -89,6 +90,13 @@ func (c *checker) approval(s Scenario) {
 func (d drawing) pending(s *Scenario) {
 	if s.Approval.Motions > 0 && d.one(2) {
 		s.Approval.Pending = 11*time.Minute + time.Duration(d.IntN(120))*time.Minute
+	}
+}
+
+// undo lets motions of a third of the worlds with motions undo each other.
+func (d drawing) undo(s *Scenario) {
+	if s.Approval.Motions > 0 && d.one(3) {
+		s.Approval.Undo = d.share(800_000)
 	}
 }
 

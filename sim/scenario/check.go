@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/aweigh/aweigh/trust"
 )
 
 // ErrInvalid is wrapped by errors about scenarios that cannot be run.
@@ -219,6 +221,7 @@ func (c *checker) network(n Network) {
 	c.need(n.EpochTime >= leastEpoch, "network.epochtime", "%v is less than a second", n.EpochTime)
 	c.within("network.whole", n.Whole, 1, 1_000_000)
 	c.within("network.judged", n.Judged, 1, 1_000_000)
+	c.within("network.reversal", n.Reversal, 1, trust.MaxReversal)
 	c.within("network.welcome", n.Welcome, 0, maxObservers)
 	c.period("network.notice", n.Notice)
 	c.need(n.Notice == 0 || n.Notice >= time.Second, "network.notice", "%v is less than a second", n.Notice)

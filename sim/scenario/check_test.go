@@ -148,7 +148,7 @@ func TestDefaultsFillZeroesAndNothingElse(t *testing.T) {
 		Seed: 1, Stop: 10 * time.Second,
 		Network: Network{Anchors: 7, Mode: "bft", Trust: []Share{Whole / 2}, Timing: quorum.Timing{
 			View: time.Second, MaxView: 16 * time.Second, Offer: 250 * time.Millisecond, Settle: 100 * time.Millisecond,
-		}, EpochBlocks: 10_000, EpochTime: time.Hour, Whole: 64, Judged: 4},
+		}, EpochBlocks: 10_000, EpochTime: time.Hour, Whole: 64, Judged: 4, Reversal: 8},
 		Links: Links{Model: "uniform", Delay: time.Millisecond, Spread: 4 * time.Millisecond, Most: 10 * time.Second},
 		Roles: []Role{{Attacks: []string{"mute"}, Weight: "budget", Rate: Whole / 2}, {Attacks: []string{"mute"}, Rate: 7}},
 		Faults: Faults{Timed: []Fault{

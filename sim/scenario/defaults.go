@@ -19,6 +19,7 @@ func (s Scenario) WithDefaults() Scenario {
 	or(&n.EpochTime, time.Hour)
 	or(&n.Whole, int(trust.DefaultParams().Whole))
 	or(&n.Judged, int(trust.DefaultParams().Judged))
+	or(&n.Reversal, int(trust.DefaultParams().Reversal))
 	or(&n.Mode, "bft")
 	if len(n.Trust) == 0 {
 		n.Trust = []Share{Whole / 2}

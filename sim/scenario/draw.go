@@ -85,6 +85,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0x960a5))}.quotas(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x7197))}.tight(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x4e70c))}.revocations(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0x7e7e5))}.undo(&s)
 	return s
 }
 

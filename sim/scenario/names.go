@@ -36,6 +36,7 @@ var Attacks = []Named{
 	{"counterfeit", "hands on ballots of other networks, in others' names, of keys that may not vote, and cut short"},
 	{"heckle", "breaks meetings of ballot boxes with messages that are cut short, changed or not asked for"},
 	{"contradict", "rejects every motion, so that what others approve is contested"},
+	{"bait", "rejects every motion but those that undo an earlier one, and so has credit for all that are undone"},
 	{"parrot", "votes on a motion once its outcome is clear, like the others"},
 	{"mutiny", "makes believe that the scope above has ordered that its members govern alone"},
 	{"forge", "sends every kind of message with signatures, certificates and proofs that are forged"},
@@ -126,7 +127,7 @@ var Invariants = []Named{
 }
 
 // ballotAttacks are those about motions. They are drawn only where there are some.
-var ballotAttacks = []string{"bury", "bothways", "stuff", "counterfeit", "heckle", "contradict", "parrot"}
+var ballotAttacks = []string{"bury", "bothways", "stuff", "counterfeit", "heckle", "contradict", "bait", "parrot"}
 
 // scopeAttacks are those about scopes that can be revoked. They are drawn only where there are some.
 var scopeAttacks = []string{"mutiny"}
@@ -146,6 +147,7 @@ var Goals = []Named{
 	{"epoch change under fire", "an epoch ended while liars lied or faults lasted"},
 	{"trust moved", "an anchor's score was another in the next epoch"},
 	{"blame moved", "an anchor's ballots on contested motions changed its blame"},
+	{"warning credited", "a motion reversed one of which an anchor had warned, and took blame from it"},
 	{"barred liar", "an epoch began without an anchor that was proven to lie"},
 	{"motion ordered", "an approval stands in a final block"},
 	{"new anchor", "an anchor that was admitted has weight"},

@@ -53,6 +53,7 @@ type Network struct {
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`   // after which an epoch ends that holds scope.Bounds.clockBlocks; 1h
 	Whole       int           `yaml:"whole,omitempty"`       // blocks that earn all that an epoch can, see trust.Params; 64
 	Judged      int           `yaml:"judged,omitempty"`      // contested motions that move blame as much as an epoch can, likewise; 4
+	Reversal    int           `yaml:"reversal,omitempty"`    // epochs in which a motion can be reversed so that warnings are credited, likewise; 8
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
 	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, deletions, changes or nothing; nothing
 	Authors     []string      `yaml:"authors,omitempty"`     // of the policy, as its text has them: alice who=any prefix=/a/; none: anyone may write
