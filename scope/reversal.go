@@ -24,7 +24,7 @@ const (
 )
 
 // Warning is the record of a contested motion that was carried: what it replaced, and the anchors that had approved it
-// and warned of it. A later motion that restores all of it credits those that had warned (P53).
+// and warned of it. A later motion that restores all of it credits those that had warned (P55).
 type Warning struct {
 	_        struct{} `cbor:",toarray"`
 	Motion   votes.MotionID

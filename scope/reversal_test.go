@@ -79,9 +79,9 @@ func (w *assembly) ends() (all []trust.Change) {
 	return all
 }
 
-// TestP53ReversalsCreditWarnings: the end of the epoch takes from those that had warned what the ballots against the
+// TestP55ReversalsCreditWarnings: the end of the epoch takes from those that had warned what the ballots against the
 // motion added, once, and says why. Those that had carried it lose nothing.
-func TestP53ReversalsCreditWarnings(t *testing.T) {
+func TestP55ReversalsCreditWarnings(t *testing.T) {
 	w := newCouncil(t)
 	w.writes(50, back, put("/secrets/a", "good"))
 	first := w.writes(51, bad, put("/secrets/a", "bad"))
@@ -127,9 +127,9 @@ func TestP53ReversalsCreditWarnings(t *testing.T) {
 	}
 }
 
-// TestP53CreditIsWhatItCost: in an epoch with more contested motions than count, each ballot costs less, and gives no
+// TestP55CreditIsWhatItCost: in an epoch with more contested motions than count, each ballot costs less, and gives no
 // more credit, whether that comes with the end of the same epoch or of a later one.
-func TestP53CreditIsWhatItCost(t *testing.T) {
+func TestP55CreditIsWhatItCost(t *testing.T) {
 	w := newCouncil(t, func(p *Policy) { p.EpochBlocks = 60 })
 	w.skip = true
 	for i := range 8 {
@@ -147,8 +147,8 @@ func TestP53CreditIsWhatItCost(t *testing.T) {
 	}
 }
 
-// TestP53WhatReverses: a motion reverses another one if it restores all that this one had changed, and nothing less.
-func TestP53WhatReverses(t *testing.T) {
+// TestP55WhatReverses: a motion reverses another one if it restores all that this one had changed, and nothing less.
+func TestP55WhatReverses(t *testing.T) {
 	a, b, c := "/secrets/a", "/secrets/b", "/secrets/c"
 	ops := func(all ...Op) []Op { return all }
 	for name, x := range map[string]struct {
@@ -211,9 +211,9 @@ func TestP53WhatReverses(t *testing.T) {
 	})
 }
 
-// TestP53WhoIsCredited: without anchors that approved both motions with more than a third of the weight, another side
+// TestP55WhoIsCredited: without anchors that approved both motions with more than a third of the weight, another side
 // has won, and no anchor has credit; nor has one that rejects the reversal too, or that asked for the motion itself.
-func TestP53WhoIsCredited(t *testing.T) {
+func TestP55WhoIsCredited(t *testing.T) {
 	half := func(p *Policy) { p.Approvals[0].Num, p.Approvals[0].Den = 1, 2 }
 	for name, x := range map[string]struct {
 		policy      func(*Policy)
@@ -264,9 +264,9 @@ func TestP53WhoIsCredited(t *testing.T) {
 	}
 }
 
-// TestP53OnceForEachObject: of motions that go to and fro on one key, one reversal gives credit, until as many epochs
+// TestP55OnceForEachObject: of motions that go to and fro on one key, one reversal gives credit, until as many epochs
 // are over as the policy sets.
-func TestP53OnceForEachObject(t *testing.T) {
+func TestP55OnceForEachObject(t *testing.T) {
 	w := newCouncil(t, func(p *Policy) { p.Trust.Reversal, p.EpochBlocks = 2, 60 })
 	w.writes(50, back, put("/secrets/a", "0"), put("/secrets/b", "0"))
 	credited := func() bool {
@@ -295,9 +295,9 @@ func TestP53OnceForEachObject(t *testing.T) {
 	}
 }
 
-// TestP53WithinSoManyEpochs: what is reversed later gives no credit, and is not remembered; nor is anything if the
+// TestP55WithinSoManyEpochs: what is reversed later gives no credit, and is not remembered; nor is anything if the
 // policy says 0.
-func TestP53WithinSoManyEpochs(t *testing.T) {
+func TestP55WithinSoManyEpochs(t *testing.T) {
 	for _, x := range []struct {
 		epochs uint32
 		after  int
@@ -322,8 +322,8 @@ func TestP53WithinSoManyEpochs(t *testing.T) {
 	}
 }
 
-// TestP53FewAreRemembered: the oldest that is not reversed gives way.
-func TestP53FewAreRemembered(t *testing.T) {
+// TestP55FewAreRemembered: the oldest that is not reversed gives way.
+func TestP55FewAreRemembered(t *testing.T) {
 	w := newCouncil(t, func(p *Policy) { p.EpochBlocks = 1_000 })
 	w.skip = true
 	var ids []votes.MotionID
@@ -345,9 +345,9 @@ func TestP53FewAreRemembered(t *testing.T) {
 	w.checkDigest()
 }
 
-// TestP53PoliciesAreReversed: by another policy that has the fields as they were; the credit comes once that policy
+// TestP55PoliciesAreReversed: by another policy that has the fields as they were; the credit comes once that policy
 // holds.
-func TestP53PoliciesAreReversed(t *testing.T) {
+func TestP55PoliciesAreReversed(t *testing.T) {
 	for name, x := range map[string]struct {
 		change func(p *Policy) // of the policy that comes after
 		want   string
@@ -391,8 +391,8 @@ func TestP53PoliciesAreReversed(t *testing.T) {
 	}
 }
 
-// TestP53DismissedDecisionsReverseNothing: a policy that could not take effect is neither remembered nor a reversal.
-func TestP53DismissedDecisionsReverseNothing(t *testing.T) {
+// TestP55DismissedDecisionsReverseNothing: a policy that could not take effect is neither remembered nor a reversal.
+func TestP55DismissedDecisionsReverseNothing(t *testing.T) {
 	w := newCouncil(t)
 	w.writes(50, back, put("/secrets/a", "good"))
 	first := w.writes(51, bad, put("/secrets/a", "bad"))
@@ -418,8 +418,8 @@ func TestP53DismissedDecisionsReverseNothing(t *testing.T) {
 	}
 }
 
-// TestP53SnapshotsCarryWarnings: a node that takes a snapshot remembers the same motions, and a bent record is refused.
-func TestP53SnapshotsCarryWarnings(t *testing.T) {
+// TestP55SnapshotsCarryWarnings: a node that takes a snapshot remembers the same motions, and a bent record is refused.
+func TestP55SnapshotsCarryWarnings(t *testing.T) {
 	w := newCouncil(t)
 	w.writes(51, bad, put("/secrets/a", "bad"))
 	w.now = w.now.Add(1)

@@ -38,7 +38,7 @@ func (l *liar) spread(f *frame) {
 }
 
 // bait rejects every motion as soon as it is open, but those that undo an earlier one, which it approves: so its
-// members have credit for all that are undone (P53).
+// members have credit for all that are undone (P55).
 type bait struct {
 	plain
 	done map[bothOn]bool

@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// contested is a contested motion that was carried, and can be reversed (P53).
+// contested is a contested motion that was carried, and can be reversed (P55).
 type contested struct {
 	*poll
 	height   aweigh.Height

@@ -118,7 +118,7 @@ func (x *watch) actionOpens(n *Node, state *scope.State, m *scope.CheckedMutatio
 	if slices.Contains(a.Verbs, asks.Verb) {
 		x.reach("action waits")
 	}
-	x.takeUp(n, &poll{id: m.ID, verb: asks.Verb, author: m.Author, puts: []string{string(asks.Key)}}, a, h)
+	x.takeUp(n, &poll{id: m.ID, verb: asks.Verb, author: m.Author, puts: []string{string(asks.Key)}, values: map[string]string{string(asks.Key): string(asks.Value)}}, a, h)
 }
 
 // recordedApproval is the approval of the policy that the record of an action's motion has, nil if the motion is
