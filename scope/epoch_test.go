@@ -682,7 +682,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "59cd7e0bb358690e5bd991fba035cb8abe482884029147def60e1c49a7873576"
+	const want = "a4b5343ae71110604afff33543ee8c6b2cfe4f8483e01261beb376f3c952680d"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}
