@@ -101,6 +101,7 @@ func requests(in *Replica) map[string][]byte {
 		"part":      slices.Concat([]byte(askPart), canon.Encode(partAsk{})),
 		"handovers": slices.Concat([]byte(askHands), canon.Encode(handoversAsk{})),
 		"cover":     slices.Concat([]byte(askCover), canon.Encode(coverAsk{})),
+		"island":    slices.Concat([]byte(askIsland), canon.Encode(islandAsk{})),
 		"cosign":    slices.Concat([]byte(askCosign), canon.Encode(cosignAsk{})),
 	}
 	for kind := referral.AskLook; kind <= referral.AskJudge; kind++ {
