@@ -13,8 +13,9 @@ import (
 
 // Rejoining brings what an island decided back into its scope (P54). It proves itself: from the terms of the scope's
 // epoch in which the island was founded follow the members, their certificate proves a final block of the island, and
-// that block's header names the island's lineage, of which it shows the next entries. The first one of an island has no
-// changes: it puts the island on record, so that islands which are found at about the same time have an order.
+// that block's header names the island's lineage, of which it shows the next entries, those of whole mutations, and one
+// more if there is one. The first one of an island has no changes: it puts the island on record, so that islands which
+// are found at about the same time have an order.
 type Rejoining struct {
 	_         struct{}      `cbor:",toarray"`
 	Genesis   []byte        // of the island
@@ -22,6 +23,7 @@ type Rejoining struct {
 	Handovers []Handover    // of the island, to the epoch of Final
 	Final     Finality      // of a block of the island
 	Changes   []Provisional // whole mutations, in the order of the island's lineage
+	After     []Provisional // the entry after them, if there is one: it shows that the last mutation is whole
 	Bundles   [][]byte      // that hold these mutations
 }
 
@@ -50,7 +52,8 @@ type provisional struct {
 	after    int64 // index after its last entry
 	ops      []Op  // puts and deletions of keys
 	uids     map[string]aweigh.UID
-	keys     [][]byte // of ops, and of other names of what they change
+	keys     [][]byte        // of ops, and of other names of what they change
+	fresh    map[string]bool // by key of an entry: the first one about it shows that the island found nothing there
 }
 
 // Bounds of a Rejoining, whose signatures are verified one by one.
@@ -136,6 +139,7 @@ func (c *CheckedRejoining) group(mutations map[aweigh.Hash]*CheckedMutation) err
 	for i := range c.Changes {
 		p := &c.Changes[i]
 		e := &p.Entry
+		begins := i == 0 || e.Mutation != c.Changes[i-1].Entry.Mutation || e.Height != c.Changes[i-1].Entry.Height
 		if i > 0 && p.Place.Index != c.Changes[i-1].Place.Index+1 {
 			return fmt.Errorf("entry %d does not follow the one before", p.Place.Index)
 		}
@@ -149,15 +153,69 @@ func (c *CheckedRejoining) group(mutations map[aweigh.Hash]*CheckedMutation) err
 		if m == nil || m.Author != e.Author || e.Scope != c.Island {
 			return fmt.Errorf("entry %d is about a mutation that no bundle here holds", p.Place.Index)
 		}
-		if i == 0 || e.Mutation != c.Changes[i-1].Entry.Mutation || e.Height != c.Changes[i-1].Entry.Height {
-			c.groups = append(c.groups, provisional{mutation: m, first: p.Place.Index, uids: make(map[string]aweigh.UID)})
+		if begins {
+			c.groups = append(c.groups, provisional{mutation: m, first: p.Place.Index, uids: make(map[string]aweigh.UID), fresh: make(map[string]bool)})
 		}
 		g := &c.groups[len(c.groups)-1]
 		if err := g.take(p); err != nil {
 			return fmt.Errorf("entry %d: %w", p.Place.Index, err)
 		}
 	}
+	if err := c.whole(log); err != nil {
+		return err
+	}
+	for i := range c.groups {
+		if g := &c.groups[i]; !g.asked() {
+			return fmt.Errorf("entry %d is of no change that its author asked for", g.first)
+		}
+	}
 	return nil
+}
+
+// whole checks that no entry of the last mutation is left out.
+func (c *CheckedRejoining) whole(log lineage.Head) error {
+	if len(c.Changes) == 0 || c.Changes[len(c.Changes)-1].Place.Index+1 == log.Size {
+		if len(c.After) > 0 {
+			return errors.New("it shows an entry after which there is none")
+		}
+		return nil
+	}
+	last := &c.Changes[len(c.Changes)-1]
+	if len(c.After) != 1 || c.After[0].Place.Index != last.Place.Index+1 {
+		return fmt.Errorf("the entry after %d is not shown, so that its mutation may have more of them", last.Place.Index)
+	}
+	p := &c.After[0]
+	if err := p.Place.Verify(p.Entry.Hash(), log); err != nil {
+		return fmt.Errorf("entry %d: %w", p.Place.Index, err)
+	}
+	if p.Entry.Mutation == last.Entry.Mutation && p.Entry.Height == last.Entry.Height {
+		return fmt.Errorf("entry %d is of the same mutation as the one before, and left out", p.Place.Index)
+	}
+	return nil
+}
+
+// asked reports whether the author of a mutation asked for what an island says that it changed: for the puts of one of
+// its branches, and for all or some of the deletions there, in their order.
+func (g *provisional) asked() bool {
+	if len(g.ops) == 0 {
+		return true
+	}
+	if g.mutation.islandTakes() != nil {
+		return false
+	}
+	of := func(branch []Op) bool {
+		left := g.ops
+		for i := range branch {
+			op := &branch[i]
+			if len(left) > 0 && left[0].Kind == op.Kind && bytes.Equal(left[0].Key, op.Key) && bytes.Equal(left[0].Value, op.Value) {
+				left = left[1:]
+			} else if op.Kind == OpPut {
+				return false
+			}
+		}
+		return len(left) == 0
+	}
+	return of(g.mutation.Txn.Success) || of(g.mutation.Txn.Failure)
 }
 
 // take adds an entry to what its mutation changed.
@@ -167,6 +225,11 @@ func (g *provisional) take(p *Provisional) error {
 	switch {
 	case e.Class == lineage.Failed: // it changed nothing
 		return nil
+	}
+	if _, seen := g.fresh[string(e.Key)]; !seen {
+		g.fresh[string(e.Key)] = e.Class == lineage.Insert
+	}
+	switch {
 	case e.Class.Shows():
 		v := &p.Value
 		if v.Digest() != e.Posterior || v.UID != e.Object || !bytes.Equal(v.Key, e.Key) || v.Version < 1 {

@@ -252,7 +252,7 @@ func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisio
 // mutation named, to look at or to change, must be as the island found it, but for what the island itself changed.
 func (x *execution) holdsStill(id aweigh.ScopeID, is *Islanded, g *provisional) (p plan, failure, err error) {
 	g.mutation.Txn.Ranges(func(key, _ []byte) bool {
-		failure, err = x.foundBy(id, is, key)
+		failure, err = x.foundBy(id, is, key, g.fresh[string(key)])
 		return failure == nil && err == nil
 	})
 	m := *g.mutation
@@ -279,8 +279,10 @@ func (x *execution) holdsStill(id aweigh.ScopeID, is *Islanded, g *provisional) 
 	return p, failure, err
 }
 
-// foundBy returns why a key is not as an island found it.
-func (x *execution) foundBy(id aweigh.ScopeID, is *Islanded, key []byte) (failure, err error) {
+// foundBy returns why a key is not as an island found it; fresh means that the island's entries show that it found
+// nothing there. Where there is nothing now, and a compaction has dropped what the scope did meanwhile, any other key
+// may have been deleted.
+func (x *execution) foundBy(id aweigh.ScopeID, is *Islanded, key []byte, fresh bool) (failure, err error) {
 	if failure := x.spend(2 * lookUnits); failure != nil {
 		return failure, nil
 	}
@@ -290,6 +292,9 @@ func (x *execution) foundBy(id aweigh.ScopeID, is *Islanded, key []byte) (failur
 		return errAfterAside, nil
 	}
 	v, ok, err := x.upTo(key, math.MaxInt64)
+	if err == nil && !ok && !fresh && x.next.head.Compacted > is.Revision {
+		return errChanged, nil
+	}
 	if err != nil || !ok || v.ModRevision <= is.Revision {
 		return nil, err
 	}

@@ -26,7 +26,8 @@ func (i *IslandSource) Announcement() Rejoining {
 }
 
 // Next is the changes of an island from an entry of its lineage on: those of as many whole mutations as fit into so
-// many bytes, but of one at least. It has no changes if none is left. An error wraps ErrCorrupt, or is the store's.
+// many bytes, but of one at least, and the entry after them. It has no changes if none is left. An error wraps
+// ErrCorrupt, or is the store's.
 func (i *IslandSource) Next(from int64, most int) (r Rejoining, err error) {
 	r = i.Announcement()
 	log, size := i.State.Lineage(), len(canon.Encode(r))
@@ -36,36 +37,56 @@ func (i *IslandSource) Next(from int64, most int) (r Rejoining, err error) {
 		if err != nil {
 			return r, err
 		}
-		n := 0
+		var after []Provisional
+		if next < i.Final.Header.LineageSize {
+			e, err := i.entry(next)
+			if err != nil {
+				return r, err
+			}
+			after = []Provisional{{Entry: e}}
+		}
+		n, more := 0, 0
 		for j := range part {
 			if part[j].Place, err = log.Prove(at+int64(j), i.Final.Header.LineageSize); err != nil {
 				return r, err
 			}
 			n += len(canon.Encode(part[j]))
 		}
+		for j := range after {
+			if after[j].Place, err = log.Prove(next, i.Final.Header.LineageSize); err != nil {
+				return r, err
+			}
+			more = len(canon.Encode(after[j]))
+		}
 		if with != nil {
 			n += len(with.Raw())
 		}
-		if len(r.Changes) > 0 && (size+n > most || with != nil && len(r.Bundles) == maxRejoinBundles) {
+		if len(r.Changes) > 0 && (size+n+more > most || with != nil && len(r.Bundles) == maxRejoinBundles) {
 			break
 		}
 		if size += n; with != nil {
 			bundles[with.ID()] = true
 			r.Bundles = append(r.Bundles, with.Raw())
 		}
-		r.Changes, at = append(r.Changes, part...), next
+		r.Changes, r.After, at = append(r.Changes, part...), after, next
 	}
 	return r, nil
+}
+
+// entry is one of the island's lineage.
+func (i *IslandSource) entry(at int64) (e lineage.Entry, err error) {
+	e, ok, err := i.State.Lineage().Entry(at)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no entry %d in the lineage", ErrCorrupt, at)
+	}
+	return e, err
 }
 
 // mutation is the entries of one mutation, from the one at an index on, and the bundle that holds it unless it is among
 // those; next is the index after them.
 func (i *IslandSource) mutation(at int64, have map[aweigh.Hash]bool) (part []Provisional, with *CheckedBundle, next int64, err error) {
 	for next = at; next < i.Final.Header.LineageSize; next++ {
-		e, ok, err := i.State.Lineage().Entry(next)
-		if err == nil && !ok {
-			err = fmt.Errorf("%w: no entry %d in the lineage", ErrCorrupt, next)
-		}
+		e, err := i.entry(next)
 		if err != nil {
 			return nil, nil, 0, err
 		}

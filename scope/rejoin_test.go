@@ -93,8 +93,24 @@ func (r *realm) takes(c *isle, most int) {
 		if out := r.rejoin("b", re); out.Code != Applied {
 			r.t.Fatalf("taking the changes from %d on: %s %s", from, out.Code, out.Reason)
 		}
-		from += int64(len(re.Changes))
+		from = r.nextOf(c)
 	}
+}
+
+// nextOf is the index of the next entry of an island that the scope takes.
+func (r *realm) nextOf(c *isle) int64 {
+	r.t.Helper()
+	all, err := r.state.Islands()
+	if err != nil {
+		r.t.Fatalf("%v", err)
+	}
+	for i := range all {
+		if all[i].ID == c.g.Hash() {
+			return all[i].Next
+		}
+	}
+	r.t.Fatalf("the island is not on record")
+	return 0
 }
 
 // reads is the value of a key, "-" if it is not there.

@@ -1,0 +1,165 @@
+package scope
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// relog makes the members of an island certify another lineage: what bend makes of the entries, and of what they show.
+func (c *isle) relog(src *IslandSource, re *Rejoining, bend func(i int, e *lineage.Entry, v *KeyValue)) {
+	c.t.Helper()
+	r := kv.NewOverlay(nothing{})
+	log := lineage.Open(r, []byte("x"), 0)
+	first := int64(-1)
+	for at := int64(0); at < src.Final.Header.LineageSize; at++ {
+		e, _, err := src.State.Lineage().Entry(at)
+		if err != nil {
+			c.t.Fatalf("%v", err)
+		}
+		for i := range re.Changes {
+			if p := &re.Changes[i]; p.Place.Index == at {
+				bend(i, &e, &p.Value)
+				p.Entry, first = e, max(first, at)
+			}
+		}
+		ops, err := log.Append(e)
+		if err != nil {
+			c.t.Fatalf("%v", err)
+		}
+		r.Apply(ops...)
+		log = lineage.Open(r, []byte("x"), at+1)
+	}
+	head, err := log.Head()
+	if err != nil {
+		c.t.Fatalf("%v", err)
+	}
+	h := src.Final.Header
+	h.LineageSize, h.LineageRoot = head.Size, head.Root
+	re.Final = Finality{Header: h, Certificate: c.certificate(c.epoch(), h)}
+	for i := range re.Changes {
+		p := &re.Changes[i]
+		if p.Place, err = log.Prove(p.Place.Index, head.Size); err != nil {
+			c.t.Fatalf("%v", err)
+		}
+	}
+}
+
+// TestIslandsChangeWhatTheirAuthorsAskedFor: members of which enough lie to decide in the island certify changes that
+// no author signed. The scope takes none of them.
+func TestIslandsChangeWhatTheirAuthorsAskedFor(t *testing.T) {
+	r := newShip(t)
+	r.one(r.ops(put("/ship/log", "1"), put("/ship/gone", "x")))
+	c := r.isle("a", "b")
+	c.do(c.ops(put("/ship/log", "2"), del("/ship/gone", "")))
+	src := c.source()
+	for name, bend := range map[string]func(i int, e *lineage.Entry, v *KeyValue){ // order-free: each is checked alone
+		"as it was": func(int, *lineage.Entry, *KeyValue) {},
+		"another value": func(i int, e *lineage.Entry, v *KeyValue) {
+			if i == 0 {
+				v.Value = []byte("forged")
+				e.Posterior = v.Digest()
+			}
+		},
+		"another key put": func(i int, e *lineage.Entry, v *KeyValue) {
+			if i == 0 {
+				e.Key = []byte("/ship/other")
+				v.Key = e.Key
+				e.Posterior = v.Digest()
+			}
+		},
+		"another key deleted": func(i int, e *lineage.Entry, _ *KeyValue) {
+			if i == 1 {
+				e.Key = []byte("/ship/other")
+			}
+		},
+		"a put left out": func(i int, e *lineage.Entry, _ *KeyValue) {
+			if i == 0 {
+				e.Class, e.Object, e.Posterior, e.Reason = lineage.Failed, aweigh.UID{}, aweigh.Hash{}, "so they say"
+			}
+		},
+	} {
+		whole, err := src.Next(c.g.Descent.Keys, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.relog(src, &whole, bend)
+		_, err = Sign(r.names["a"], r.g.Policy.Limits, r.mutation(Rejoin, whole))
+		if refused := err != nil && strings.Contains(err.Error(), "no change that its author asked for"); refused == (name == "as it was") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestIslandsMutationsComeWhole: a member that shows a part of what a mutation of the island changed cannot make the
+// scope take that part.
+func TestIslandsMutationsComeWhole(t *testing.T) {
+	r := newShip(t)
+	r.one(r.ops(put("/ship/log", "1"), put("/ship/gone", "x")))
+	c := r.isle("a", "b")
+	c.do(c.ops(put("/ship/log", "2"), del("/ship/gone", "")))
+	c.do(c.put("/ship/log", "3"))
+	src := c.source()
+	if out := r.rejoin("a", src.Announcement()); out.Code != Applied {
+		t.Fatalf("%s %s", out.Code, out.Reason)
+	}
+	r.now = r.now.Add(10 * time.Second)
+	re, err := src.Next(c.g.Descent.Keys, 1<<20)
+	if err != nil || len(re.Changes) != 3 {
+		t.Fatalf("%d changes, %v", len(re.Changes), err)
+	}
+	for n := 1; n <= 2; n++ { // a part of the first mutation
+		cut := re
+		cut.Changes, cut.After = re.Changes[:n], nil
+		if n == 1 { // with the next one, whichever mutation it is of
+			cut.After = []Provisional{{Entry: re.Changes[1].Entry, Place: re.Changes[1].Place}}
+		}
+		c, err := Sign(r.names["a"], r.g.Policy.Limits, r.mutation(Rejoin, cut))
+		if err != nil {
+			continue
+		}
+		if out := r.add(r.next(nil, nil, c)).Outcomes[0]; out.Code != Failed {
+			t.Errorf("%d of three changes: %s %s", n, out.Code, out.Reason)
+		}
+	}
+	if out := r.rejoin("a", re); out.Code != Applied || r.reads("/ship/gone") != "-" || r.reads("/ship/log") != "3" {
+		t.Errorf("%s %s: the log is %q, with %q", out.Code, out.Reason, r.reads("/ship/log"), r.reads("/ship/gone"))
+	}
+}
+
+// TestIslandsMissNoDeletionThatWasCompacted: a key that the island found, and that the scope deleted, stays deleted, also
+// where a compaction has left no record of the deletion.
+func TestIslandsMissNoDeletionThatWasCompacted(t *testing.T) {
+	r := newShip(t)
+	r.one(r.ops(put("/ship/log", "1"), put("/ship/lock", "mine")))
+	c := r.isle("a", "b")
+	c.do(c.put("/ship/log", "2"))
+	locked := Compare{Key: []byte("/ship/lock"), Target: OnVersion, Relation: Equal, Number: 1}
+	c.do(c.txn(Txn{Compare: []Compare{locked}, Success: []Op{put("/ship/work", "done")}}))
+	c.do(c.put("/ship/new", "n"))
+	r.one(r.ops(del("/ship/log", ""), del("/ship/lock", "")))
+	r.one(r.put("/land/x", "1"))
+	r.one(r.compaction(r.state.Head().Revision))
+	r.step()
+	if _, ok, err := r.state.upTo([]byte("/ship/log"), 1<<62); ok || err != nil {
+		t.Fatalf("the deletion is on record: %v, %v", ok, err)
+	}
+	r.takes(c, 1)
+	if a, b, n := r.reads("/ship/log"), r.reads("/ship/work"), r.reads("/ship/new"); a != "-" || b != "-" || n != "n" {
+		t.Errorf("the log is %q, and the work %q; what is new is %q", a, b, n)
+	}
+	aside := 0
+	err := r.state.AsideOf(c.g.Hash(), func(_ []byte, is SetAside) bool {
+		if aside++; is.Reason != errChanged.Error() {
+			t.Errorf("set aside: %q", is.Reason)
+		}
+		return true
+	})
+	if err != nil || aside != 2 {
+		t.Errorf("%d keys are set aside, %v", aside, err)
+	}
+}
