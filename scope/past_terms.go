@@ -35,6 +35,9 @@ func (x *execution) termsAt(at aweigh.Height) (known pastTerms, err error) {
 	if found || err != nil {
 		return known, err
 	}
+	if x.epoch.Number >= maxPastTerms { // its terms are as old as those that were forgotten
+		return known, nil
+	}
 	g, err := x.next.Genesis()
 	if err != nil || len(g.Policy.Partitions) == 0 || g.IsIsland() {
 		return known, err
@@ -47,10 +50,10 @@ func (x *execution) termsAt(at aweigh.Height) (known pastTerms, err error) {
 	return pastTerms{Terms: t.Hash(0)}, nil
 }
 
-// recordTerms keeps the name of the terms of an epoch that begins, if islands may be founded in it, and forgets the
-// oldest.
+// recordTerms keeps the name of the terms of an epoch that begins, if islands may be founded in it or in the one before,
+// and forgets the oldest.
 func (x *execution) recordTerms(e *Epoch, h aweigh.Hash) error {
-	if len(e.Policy.Partitions) == 0 || e.Policy.IsIsland() {
+	if len(e.Policy.Partitions) == 0 && len(x.policy.Partitions) == 0 || e.Policy.IsIsland() {
 		return nil
 	}
 	k := binary.BigEndian.AppendUint64(x.space.at(atTerms), uint64(e.Start))

@@ -163,3 +163,39 @@ func TestIslandsMissNoDeletionThatWasCompacted(t *testing.T) {
 		t.Errorf("%d keys are set aside, %v", aside, err)
 	}
 }
+
+// TestIslandsHaveTheTermsOfTheirTime: anchors of an epoch with a partition cannot make an island of an epoch without one.
+func TestIslandsHaveTheTermsOfTheirTime(t *testing.T) {
+	r := newRealm(t, func(p *Policy) { p.EpochBlocks, p.Partitions = 12, []Partition{shipPartition()} })
+	r.turn()
+	r.add(r.next(nil, nil, r.world.sign(r.put("/ship/log", "1"))...))
+	c := r.isle("a", "b")
+	p := r.epoch().Policy
+	p.Partitions = nil
+	for _, name := range []string{"a", "b", "c"} {
+		r.approve(name, Decision{Kind: SetPolicy, Policy: &p})
+	}
+	r.turn()
+	r.add(r.next(nil, nil))
+	re := c.source().Announcement()
+	for later, want := range map[aweigh.Height]Code{0: Applied, r.state.Head().Height: Failed} { // order-free: each is checked alone
+		if later > 0 {
+			d := *c.g.Descent
+			d.Height, d.Block = later, r.state.Head().Block
+			g := c.g
+			g.Descent = &d
+			e, err := g.Epoch()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := re.Final.Header
+			h.Scope = g.Hash()
+			re.Genesis, re.Final = g.Encode(), Finality{Header: h, Certificate: c.certificate(e, h)}
+		} else {
+			re = c.source().Announcement()
+		}
+		if out := r.rejoin("a", re); out.Code != want {
+			t.Errorf("of height %d: %s %q", later, out.Code, out.Reason)
+		}
+	}
+}
