@@ -6,7 +6,7 @@ import "bytes"
 // change an object under one name may not thereby change it under a name that requires more. A put that keeps a lease
 // names the lease here.
 func (x *execution) spread(m *CheckedMutation, p *plan) (*plan, error) {
-	if len(x.policy.Approvals) == 0 && !x.restricted(m) {
+	if len(x.policy.Approvals) == 0 && !x.restricted(m) && !m.Patient {
 		return p, nil
 	}
 	all := &plan{succeeded: p.succeeded}

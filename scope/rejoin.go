@@ -48,12 +48,12 @@ type CheckedRejoining struct {
 // provisional is what one mutation of an island changed.
 type provisional struct {
 	mutation *CheckedMutation
-	first    int64 // index of its first entry
-	after    int64 // index after its last entry
-	ops      []Op  // puts and deletions of keys
-	uids     map[string]aweigh.UID
-	keys     [][]byte        // of ops, and of other names of what they change
-	fresh    map[string]bool // by key of an entry: the first one about it shows that the island found nothing there
+	first    int64                   // index of its first entry
+	after    int64                   // index after its last entry
+	ops      []Op                    // puts and deletions of keys
+	uids     map[string][]aweigh.UID // by key, in the order in which objects came to be
+	keys     [][]byte                // of ops, and of other names of what they change
+	fresh    map[string]bool         // by key of an entry: the first one about it shows that the island found nothing there
 }
 
 // Bounds of a Rejoining, whose signatures are verified one by one.
@@ -154,7 +154,7 @@ func (c *CheckedRejoining) group(mutations map[aweigh.Hash]*CheckedMutation) err
 			return fmt.Errorf("entry %d is about a mutation that no bundle here holds", p.Place.Index)
 		}
 		if begins {
-			c.groups = append(c.groups, provisional{mutation: m, first: p.Place.Index, uids: make(map[string]aweigh.UID), fresh: make(map[string]bool)})
+			c.groups = append(c.groups, provisional{mutation: m, first: p.Place.Index, uids: make(map[string][]aweigh.UID), fresh: make(map[string]bool)})
 		}
 		g := &c.groups[len(c.groups)-1]
 		if err := g.take(p); err != nil {
@@ -239,7 +239,7 @@ func (g *provisional) take(p *Provisional) error {
 			if v.UID != aweigh.NewUID(e.Mutation, v.Sub) {
 				return errors.New("a new object with the UID of another one")
 			}
-			g.uids[string(e.Key)] = v.UID
+			g.uids[string(e.Key)] = append(g.uids[string(e.Key)], v.UID)
 		}
 		if e.Class != lineage.AliasFollow { // it follows from the put before it
 			g.ops = append(g.ops, Op{Kind: OpPut, Key: e.Key, Value: v.Value})
@@ -290,6 +290,9 @@ func (c *CheckedRejoining) cost() (units int64) {
 // cost is what the mutation of a group may cost: for each key, the search for what changed it, and the change.
 func (g *provisional) cost() int64 {
 	n := int64(mutationUnit)
+	if len(g.ops) == 0 { // it failed, whatever it was
+		return n
+	}
 	g.mutation.Txn.Ranges(func(_, _ []byte) bool {
 		n += 4 * opUnits
 		return true

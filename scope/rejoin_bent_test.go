@@ -131,8 +131,8 @@ func TestIslandsMutationsComeWhole(t *testing.T) {
 	}
 }
 
-// TestIslandsMissNoDeletionThatWasCompacted: a key that the island found, and that the scope deleted, stays deleted, also
-// where a compaction has left no record of the deletion.
+// TestIslandsMissNoDeletionThatWasCompacted: a key that the island found, and that the scope deleted, stays deleted,
+// also where a compaction has left no record of the deletion.
 func TestIslandsMissNoDeletionThatWasCompacted(t *testing.T) {
 	r := newShip(t)
 	r.one(r.ops(put("/ship/log", "1"), put("/ship/lock", "mine")))
@@ -164,7 +164,7 @@ func TestIslandsMissNoDeletionThatWasCompacted(t *testing.T) {
 	}
 }
 
-// TestIslandsHaveTheTermsOfTheirTime: anchors of an epoch with a partition cannot make an island of an epoch without one.
+// TestIslandsHaveTheTermsOfTheirTime: anchors of an epoch with a partition cannot make an island of one without.
 func TestIslandsHaveTheTermsOfTheirTime(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.EpochBlocks, p.Partitions = 12, []Partition{shipPartition()} })
 	r.turn()
@@ -197,5 +197,18 @@ func TestIslandsHaveTheTermsOfTheirTime(t *testing.T) {
 		if out := r.rejoin("a", re); out.Code != want {
 			t.Errorf("of height %d: %s %q", later, out.Code, out.Reason)
 		}
+	}
+}
+
+// TestIslandsBringBackWhatFailed: a request of another class that failed in an island is passed over.
+func TestIslandsBringBackWhatFailed(t *testing.T) {
+	r := newShip(t)
+	r.one(r.put("/ship/log", "1"))
+	c := r.isle("a", "b")
+	c.do(c.compaction(5), c.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{1}, TTL: 10}))
+	c.do(c.put("/ship/log", "2"))
+	r.takes(c, 1)
+	if got := r.reads("/ship/log"); got != "2" {
+		t.Errorf("the log is %q", got)
 	}
 }

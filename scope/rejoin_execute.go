@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"time"
@@ -35,8 +36,8 @@ var (
 // island is the island whose changes are being taken.
 type island struct {
 	id     aweigh.ScopeID
-	reason string // of the lineage's entries: the island, the mutation and its author
-	uids   map[string]aweigh.UID
+	reason string                  // of the lineage's entries: the island, the mutation and its author
+	uids   map[string][]aweigh.UID // those that are left, by key
 }
 
 // islandReason begins the reason of a change that an island made first.
@@ -63,8 +64,9 @@ func ParseIsland(reason string) (island aweigh.ScopeID, mutation, author aweigh.
 // newUID is the identity of an object that comes to be: that which an island gave it, or a new one.
 func (x *execution) newUID(key []byte, sub uint32) aweigh.UID {
 	if x.island != nil {
-		if u, ok := x.island.uids[string(key)]; ok {
-			return u
+		if left := x.island.uids[string(key)]; len(left) > 0 {
+			x.island.uids[string(key)] = left[1:]
+			return left[0]
 		}
 	}
 	return aweigh.NewUID(x.mutation.ID, sub)
@@ -224,7 +226,7 @@ func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisio
 	outer := x.purse
 	x.purse = purse{allowed: g.cost()}
 	x.room, x.grows, x.gives, x.bills, x.billed = nil, 0, 0, nil, nil // each for itself, as mutations are
-	x.island = &island{id: id, reason: reasonOfIsland(id, g.mutation), uids: g.uids}
+	x.island = &island{id: id, reason: reasonOfIsland(id, g.mutation), uids: maps.Clone(g.uids)}
 	p, failure, err := x.holdsStill(id, is, g)
 	if err == nil && failure == nil {
 		_, err = x.run(p)
