@@ -197,7 +197,7 @@ func (m *Model) stands(p *motion) (apply func(), failure error) {
 	if failure = cmp.Or(m.mayMerge(p.mut, path[0]), m.permitted(p.mut, all)); failure != nil {
 		return nil, failure
 	}
-	asked, failure := m.asked(all, verbOf(p.mut))
+	asked, failure := m.askedFor(p.mut, all, path)
 	if failure == nil {
 		failure = p.asks(asked)
 	}

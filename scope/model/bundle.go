@@ -61,6 +61,9 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 	m.block.purse = purse{allowed: form(mut), reserve: m.block.purse.reserve}
 	out.Code = scope.Applied
 	failure := m.authorized(mut)
+	if failure == nil && m.genesis.IsIsland() && !simple(mut) {
+		failure = scope.ErrIslandTakes
+	}
 	if failure == nil || m.block.purse.empty {
 		if exhausted := m.paced(mut); failure == nil {
 			failure = exhausted
@@ -82,6 +85,8 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 			failure = m.permit(mut.Access)
 		case scope.Withdraw:
 			failure = m.withdraw(mut)
+		case scope.Rejoin:
+			failure = m.rejoin(mut)
 		default:
 			m.govern(mut, out)
 			return false

@@ -102,6 +102,7 @@ func (v *View) Compare(s *scope.State, pick func(n int) int) (d Differences) {
 	if v == v.model.view {
 		v.model.compareObjects(&d, s)
 		v.model.compareMotions(&d, s)
+		v.model.compareIslands(&d, s)
 	}
 	v.compareEvents(&d, s, max(v.Compacted, v.model.revisions[0].number), []byte{0}, []byte{0}, math.MaxInt32)
 	for range 8 {

@@ -44,6 +44,11 @@ func form(mut *scope.CheckedMutation) int64 {
 		units += 1024
 	case mut.Class == scope.Withdraw:
 		units += 1000
+	case mut.Class == scope.Rejoin:
+		units += islandsUnits
+		for _, g := range groups(mut) {
+			units += g.cost()
+		}
 	}
 	return units
 }

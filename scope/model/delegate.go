@@ -91,11 +91,39 @@ func (m *Model) takeover(d *scope.Delegation) *takeover {
 // Child is the model of a scope that the parent founded, with what was handed over to it; nil if the parent's has not
 // come as far.
 func Child(g scope.Genesis, parent *Model) *Model {
-	m, d := open(g), g.Descent
-	t, v := parent.founded[m.id], m.view
-	if t == nil {
+	if t := parent.founded[g.Hash()]; t != nil {
+		return below(g, t)
+	}
+	return nil
+}
+
+// Island is the model of an island that anchors of a scope founded on top of a block; nil if the scope's model has not
+// come as far.
+func Island(g scope.Genesis, of *Model) *Model {
+	d, v := g.Descent, of.At(g.Descent.Height)
+	if v == nil {
 		return nil
 	}
+	t := &takeover{leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object), redirects: make(map[string]scope.Redirect), charges: make(map[string]charge)}
+	for _, kv := range pairs(of.asOf(v.Revision), d.Prefix, scope.PrefixEnd(d.Prefix)) {
+		kv.Lease = 0
+		t.keys = append(t.keys, kv)
+		if o, ok := v.objects[kv.UID]; ok {
+			t.objects[kv.UID] = o
+		}
+	}
+	for key, r := range v.redirects { // order-free: each for itself
+		if bytes.HasPrefix([]byte(key), d.Prefix) {
+			t.redirects[key] = r
+		}
+	}
+	return below(g, t)
+}
+
+// below is the model of a scope that begins with what was taken over.
+func below(g scope.Genesis, t *takeover) *Model {
+	m, d := open(g), g.Descent
+	v := m.view
 	v.clocked, v.Revision, v.Compacted, v.Lineage = true, d.Revision+1, d.Revision+1, d.Keys
 	v.leases, v.objects, v.redirects, v.charges = t.leases, t.objects, t.redirects, t.charges
 	keys := make(map[string]scope.KeyValue)

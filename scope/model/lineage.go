@@ -17,6 +17,7 @@ var reckoned = map[lineage.Class]bool{
 	lineage.Insert: true, lineage.Update: true, lineage.Delete: true, lineage.AliasBind: true, lineage.AliasMove: true,
 	lineage.AliasUnbind: true, lineage.AliasFollow: true, lineage.HandedOver: true, lineage.Compact: true, lineage.Failed: true,
 	lineage.Claim: true, lineage.Access: true, lineage.Opened: true, lineage.Voted: true, lineage.Reconcile: true, lineage.Closed: true,
+	lineage.Rejoined: true, lineage.SetAside: true,
 }
 
 // reckons reports whether the model makes an entry itself. That a decision which was carried does not take effect is
@@ -47,6 +48,9 @@ func (m *Model) entry(e lineage.Entry, c *event) (index int64) {
 		x.entered++
 	}
 	e.Scope, e.Height, e.Index, e.Policy, e.Roster = h.Scope, h.Height, uint32(x.entered), h.Policy, h.Roster
+	if x.isle != nil && e.Reason == "" {
+		e.Reason = x.isle.told
+	}
 	e.Mutation, e.Author, e.Justification, e.Caller, e.Revision = mut.ID, mut.Author, mut.Justification, mut.Caller, m.revision()
 	if e.Principal = nil; len(mut.Grants) > 0 {
 		p := principal(mut)

@@ -37,6 +37,8 @@ type Model struct {
 	language  *cel.Env // of predicates; nil: none was asked for
 	programs  map[string]cel.Program
 	founded   map[aweigh.ScopeID]*takeover // what the scopes below began with
+	islands   map[aweigh.ScopeID]*isle     // on record
+	terms     []terms                      // of epochs in which islands may be founded, or could in the one before
 
 	view  *View  // after the block that is being executed, or the last one
 	block *block // that is being executed
@@ -53,7 +55,8 @@ type revision struct {
 type event struct {
 	kv      scope.KeyValue // of a deletion, its place and the object
 	deleted bool
-	handed  bool // the key went to another scope
+	handed  bool           // the key went to another scope
+	isle    aweigh.ScopeID // that made the change first; zero: none
 }
 
 // View is the scope as of one block.
@@ -92,7 +95,7 @@ func open(g scope.Genesis) *Model {
 		Unmodelled: make(map[string]int), bounds: scope.DefaultBounds(), genesis: g, id: g.Hash(),
 		receipts: make(map[aweigh.Hash]*receipt), stored: stored{of: make(map[string][]version), collected: place{revision: 1}},
 		outcomes: make(map[aweigh.Hash]scope.Outcome), chains: make(map[aweigh.UID]int64), walks: make(map[aweigh.UID]int),
-		founded: make(map[aweigh.ScopeID]*takeover), programs: make(map[string]cel.Program),
+		founded: make(map[aweigh.ScopeID]*takeover), islands: make(map[aweigh.ScopeID]*isle), programs: make(map[string]cel.Program),
 	}
 	m.view = &View{
 		Block: m.id, Time: g.Time, model: m, leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object),
@@ -154,6 +157,7 @@ type block struct {
 	bills    map[string]string // by key: the entry that pays for what it puts there
 	billed   map[string]int64  // by entry: what that adds at most
 	carries  int64             // units that the motions which the block carries may still cost
+	isle     *taken            // what is taken of an island
 
 	entered int      // entries of told.Log that were looked at
 	differ  []string // what the lineage says otherwise
@@ -166,6 +170,7 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	m.view = before.after(b)
 	m.block = &block{Block: b, told: told, policy: &told.Epoch.Policy, carries: told.Epoch.Policy.Limits.BlockCost}
 	m.forgetWarnings(told.Epoch, 0)
+	m.begins()
 	n := 0
 	for _, c := range b.Bundles {
 		n += len(c.Mutations())

@@ -111,7 +111,7 @@ func (m *Model) mayName(mut *scope.CheckedMutation) (*scope.Approval, error) {
 	if failure := m.permitted(mut, all); failure != nil {
 		return nil, failure
 	}
-	return m.asked(all, "")
+	return m.askedFor(mut, all, []bool{true})
 }
 
 // naming reports why a naming cannot be done now, and how it is.
@@ -272,7 +272,7 @@ func (m *Model) fork(n *scope.Naming) (apply func() aweigh.UID, failure error) {
 	}
 	return func() aweigh.UID {
 		delete(m.view.redirects, string(n.To))
-		u := m.uid()
+		u := m.uid("")
 		m.view.objects[u] = object{
 			parent: &scope.Parent{Object: n.Object, Key: n.From, Revision: n.Revision, Sub: n.Sub}, held: []held{{key: string(n.To)}},
 		}

@@ -24,7 +24,7 @@ func (m *Model) put(op *scope.Op, r *scope.Response) {
 			r.Prev = []scope.KeyValue{old}
 		}
 	} else {
-		v.UID = m.uid()
+		v.UID = m.uid(key)
 		delete(m.view.redirects, key)
 	}
 	r.UID = v.UID
@@ -45,6 +45,9 @@ func (m *Model) write(v scope.KeyValue, e lineage.Entry) scope.KeyValue {
 // change adds a change to the transaction, and the entry that tells of it.
 func (m *Model) change(c event, e lineage.Entry) scope.KeyValue {
 	x := m.block
+	if x.isle != nil {
+		c.isle = x.isle.id
+	}
 	x.changes++
 	m.entry(e, &c)
 	m.repay(&c)

@@ -17,7 +17,7 @@ func (m *Model) transact(mut *scope.CheckedMutation, out *scope.Outcome) error {
 	if failure != nil {
 		return failure
 	}
-	asked, failure := m.asked(m.flat(mut.Txn, path), verbOf(mut))
+	asked, failure := m.askedFor(mut, m.flat(mut.Txn, path), path)
 	if failure != nil {
 		return failure
 	}
@@ -323,5 +323,13 @@ func (m *Model) compact(rev int64) error {
 // at is where the next change of the mutation stands.
 func (m *Model) at() (rev int64, sub uint32) { return m.next(), m.block.changes }
 
-// uid is that of an object which the next change creates.
-func (m *Model) uid() aweigh.UID { return aweigh.NewUID(m.block.mutation.ID, m.block.changes) }
+// uid is that of an object which the next change creates under a key: that which an island gave it, or a new one.
+func (m *Model) uid(key string) aweigh.UID {
+	if t := m.block.isle; t != nil {
+		if left := t.uids[key]; len(left) > 0 {
+			t.uids[key] = left[1:]
+			return left[0]
+		}
+	}
+	return aweigh.NewUID(m.block.mutation.ID, m.block.changes)
+}

@@ -54,12 +54,21 @@ type world struct {
 
 	bounds  *scope.Bounds
 	reserve int64
+	blocks  map[aweigh.Height]*scope.Block
 }
 
 func newWorld(t fataler, b *scope.Bounds, p scope.Policy) *world {
 	t.Helper()
+	return newWorldOf(t, b, p, testKey(t, 1))
+}
+
+// newWorldOf is a world with anchors of some keys.
+func newWorldOf(t fataler, b *scope.Bounds, p scope.Policy, keys ...votes.PrivateKey) *world {
+	t.Helper()
 	g := scope.Genesis{Format: scope.Format, Name: "test", Time: aweigh.Instant(1_700_000_000 * time.Second), Policy: p}
-	g.Anchors = []scope.Anchor{{Name: "a", Key: testKey(t, 1).Public(), Score: 500_000}}
+	for i, k := range keys {
+		g.Anchors = append(g.Anchors, scope.Anchor{Name: string(rune('a' + i)), Key: k.Public(), Score: 500_000})
+	}
 	w := &world{t: t, g: g, author: testKey(t, 99), now: g.Time, store: kv.NewOverlay(nothing{}), model: model.New(g).Within(b), bounds: b}
 	ops, err := scope.Init(g)
 	must(t, err)
@@ -97,6 +106,9 @@ func (w *world) step(after time.Duration, muts ...scope.Mutation) {
 	h, _, err := w.state.Claim(scope.Header{Epoch: before.Epoch, View: before.View + 1, Time: w.now})
 	must(w.t, err)
 	b := scope.NewBlock(h, bundles, scope.Evidence{})
+	if w.blocks != nil {
+		w.blocks[h.Height] = b
+	}
 	res, err := w.state.Execute(b)
 	must(w.t, err)
 	w.store.Apply(res.Ops...)
