@@ -240,6 +240,11 @@ func (m *Motion) asked(in *Epoch) error {
 	if c.Decision != nil {
 		may = []Approval{*in.Policy.decides(c.Decision)}
 	}
+	for i := range in.Policy.Partitions {
+		if c.Patient {
+			may = append(slices.Clip(may), in.Policy.Partitions[i].approval())
+		}
+	}
 	if c.Decision == nil && !m.Approval.ofKeys() {
 		return errors.New("an approval of decisions, for a change of keys")
 	}

@@ -114,7 +114,13 @@ func (p *Policy) apart(pl *plan) *Approval {
 	if of == nil || len(pl.inner) > 0 {
 		return nil
 	}
-	return &Approval{Matter: Changes, Prefix: of.Prefix, Num: 1, Den: 2, Window: of.Window}
+	a := of.approval()
+	return &a
+}
+
+// approval is that of patient mutations of its keys.
+func (p *Partition) approval() Approval {
+	return Approval{Matter: Changes, Prefix: p.Prefix, Num: 1, Den: 2, Window: p.Window}
 }
 
 // IsIsland reports whether the policy is that of an island.

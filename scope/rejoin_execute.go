@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -254,7 +255,7 @@ func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisio
 // mutation named, to look at or to change, must be as the island found it, but for what the island itself changed.
 func (x *execution) holdsStill(id aweigh.ScopeID, is *Islanded, g *provisional) (p plan, failure, err error) {
 	g.mutation.Txn.Ranges(func(key, _ []byte) bool {
-		failure, err = x.foundBy(id, is, key, g.fresh[string(key)])
+		failure, err = x.foundBy(id, is, key, g.sawNothing(key))
 		return failure == nil && err == nil
 	})
 	m := *g.mutation
@@ -281,10 +282,18 @@ func (x *execution) holdsStill(id aweigh.ScopeID, is *Islanded, g *provisional) 
 	return p, failure, err
 }
 
-// foundBy returns why a key is not as an island found it; fresh means that the island's entries show that it found
-// nothing there. Where there is nothing now, and a compaction has dropped what the scope did meanwhile, any other key
-// may have been deleted.
-func (x *execution) foundBy(id aweigh.ScopeID, is *Islanded, key []byte, fresh bool) (failure, err error) {
+// sawNothing reports whether an island's entries show that it found nothing under a key that its mutation named, or did
+// not look: what it deleted and put there has entries, and what it compared may have been anything.
+func (g *provisional) sawNothing(key []byte) bool {
+	if fresh, changed := g.fresh[string(key)]; changed {
+		return fresh
+	}
+	return !slices.ContainsFunc(g.mutation.Txn.Compare, func(c Compare) bool { return bytes.Equal(c.Key, key) })
+}
+
+// foundBy returns why a key is not as an island found it; empty means that it found nothing there. Where there is nothing
+// now, and a compaction has dropped what the scope did meanwhile, any other key may have been deleted.
+func (x *execution) foundBy(id aweigh.ScopeID, is *Islanded, key []byte, empty bool) (failure, err error) {
 	if failure := x.spend(2 * lookUnits); failure != nil {
 		return failure, nil
 	}
@@ -294,7 +303,7 @@ func (x *execution) foundBy(id aweigh.ScopeID, is *Islanded, key []byte, fresh b
 		return errAfterAside, nil
 	}
 	v, ok, err := x.upTo(key, math.MaxInt64)
-	if err == nil && !ok && !fresh && x.next.head.Compacted > is.Revision {
+	if err == nil && !ok && !empty && x.next.head.Compacted > is.Revision {
 		return errChanged, nil
 	}
 	if err != nil || !ok || v.ModRevision <= is.Revision {

@@ -449,6 +449,9 @@ func TestP54WhatWasSetAsideCanBeVotedOn(t *testing.T) {
 	if err != nil || mo == nil || end != nil || mo.Approval.Window != time.Hour {
 		t.Errorf("%+v, %+v, %v", mo, end, err)
 	}
+	if err := mo.asked(r.epoch()); err != nil {
+		t.Errorf("the motion cannot be proven: %v", err)
+	}
 	for name, m := range map[string]Mutation{"elsewhere": r.put("/land/x", "1"), "here and there": r.ops(put("/ship/log", "1"), put("/land/x", "1"))} { // order-free
 		m.Patient = true
 		if out := r.step(m).Outcomes[0]; out.Code != Failed || !errors.Is(Failure(out.Reason), ErrPatient) {

@@ -148,10 +148,13 @@ func (g *group) named() (all []string) {
 	return all
 }
 
-// fresh reports whether the island had nothing under a key that the mutation changed.
+// fresh reports whether the island had nothing under a key, as far as the mutation looked: a put or a deletion that found
+// something says so. What a compare found is not known.
 func (g *group) fresh(key string) bool {
-	i := slices.IndexFunc(g.entries, func(p scope.Provisional) bool { return string(p.Entry.Key) == key })
-	return i >= 0 && g.entries[i].Entry.Class == lineage.Insert
+	if i := slices.IndexFunc(g.entries, func(p scope.Provisional) bool { return string(p.Entry.Key) == key }); i >= 0 {
+		return g.entries[i].Entry.Class == lineage.Insert
+	}
+	return !slices.ContainsFunc(g.mut.Txn.Compare, func(c scope.Compare) bool { return string(c.Key) == key })
 }
 
 func (g *group) cost() int64 {
