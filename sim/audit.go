@@ -24,6 +24,7 @@ func (w *World) audit() {
 			}
 		}
 	}
+	w.auditIsles()
 	w.versions()
 	if !w.watch.lost {
 		w.auditStores()

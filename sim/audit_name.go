@@ -60,6 +60,9 @@ func (x *watch) names(n *Node) {
 // UID comes to be twice, in whichever scope, and nothing happens to an object after its
 // end, or in a scope that handed it over, but in the one that took it.
 func (x *watch) once(n *Node) {
+	if x.w.island { // its objects live in the scope as well
+		return
+	}
 	if d := x.w.Genesis.Descent; d != nil && x.w.find(d.Parent).watch.lost {
 		return
 	}

@@ -64,7 +64,7 @@ type taken struct {
 // startMotions schedules the scenario's motions and ballots.
 func (w *World) startMotions() {
 	p, a := &w.polls, &w.Scenario.Approval
-	if a.Motions == 0 && !guarded(&w.Scenario) && len(w.Scenario.Network.Waits) == 0 {
+	if a.Motions == 0 && !guarded(&w.Scenario) && len(w.Scenario.Network.Waits) == 0 && len(w.Genesis.Policy.Partitions) == 0 {
 		return
 	}
 	var hosts []*Node

@@ -36,6 +36,7 @@ func (n *Node) Up() {
 	defer n.caught()
 	n.rising = true
 	n.wake()
+	n.reopen()
 	if n.rising = false; n.machine != nil {
 		n.world.wires.meet(n)
 		n.world.at(0, n.probe)

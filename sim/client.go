@@ -171,7 +171,7 @@ func (c *client) write() {
 
 // wrongScope is the scope that a client asks, which now and then is not the one that decides.
 func (c *client) wrongScope(right *Node) *Node {
-	if all := c.w.scopes; len(all) > 1 && c.w.ask.IntN(12) == 0 {
+	if all := c.w.scopes; len(all) > 1 && len(c.w.isles.all) == 0 && c.w.ask.IntN(12) == 0 {
 		if p := all[c.w.ask.IntN(len(all))].Nodes[right.Index]; p.machine != nil {
 			return p
 		}

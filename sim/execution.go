@@ -41,6 +41,14 @@ func (x *watch) modelled() *model.Model {
 	if e.model != nil || e.off {
 		return e.model
 	}
+	if w.island {
+		if above := w.find(w.Genesis.Descent.Parent).watch.modelled(); above != nil {
+			if e.model = model.Island(w.Genesis, above); e.model != nil {
+				e.model.Within(w.bounds)
+			}
+		}
+		return e.model
+	}
 	if w.number == 0 {
 		e.model = model.New(w.Genesis).Within(w.bounds)
 	} else if above := w.find(w.Genesis.Descent.Parent).watch.modelled(); above != nil {
@@ -176,7 +184,7 @@ func (x *watch) executions(held []*Node) {
 			d := m.At(state.Height()).Compare(state, x.exec.rand.IntN)
 			x.w.holds(Execution, n, len(d) == 0, "in the end, at height %d: %s", state.Height(), line(d))
 			x.answers()
-			if n == held[0] {
+			if n == held[0] && !x.w.island { // of which no block of its scope tells
 				x.proofs(n)
 			}
 		}

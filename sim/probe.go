@@ -21,7 +21,7 @@ const probeAtRandom = 4
 func (w *World) probing() {
 	for range w.Scenario.Load.Probes / probeAtRandom {
 		w.at(w.drawTime(w.probes.rand), func() {
-			c := w.scopes[w.probes.rand.IntN(len(w.scopes))]
+			c := w.scopes[w.probes.rand.IntN(len(w.scopes)-len(w.isles.all))] // no island: they come last
 			c.Nodes[w.probes.rand.IntN(len(c.Nodes))].probe()
 		})
 	}

@@ -50,6 +50,7 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	w.scheduleFaults()
 	w.government()
 	w.startMotions()
+	w.startIsles()
 	pass := func(within time.Duration, done func() bool) error {
 		for until := w.Now() + within; w.Now() < until && !w.watch.over() && !done(); {
 			w.Run(min(slice, until-w.Now()), nil)
@@ -182,7 +183,7 @@ func (w *World) startAllHealChecks() (all allHealChecks) {
 	}
 	all = append(all, root)
 	for _, c := range w.scopes[1:] {
-		if c.watch.lost {
+		if c.watch.lost || c.island {
 			continue
 		}
 		if x := c.startHealChecks(); x != nil {

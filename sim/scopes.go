@@ -55,7 +55,22 @@ func (w *World) below(n *Node, d scope.Delegation) *World {
 	_, g, ok, err := n.state().Delegated(d.Prefix)
 	must.OK(err, "reading a delegation")
 	must.Hold(ok, "a delegation of %q that the state does not know", d.Prefix)
-	c := &World{stage: w.stage, Genesis: g, id: d.Child, number: len(w.scopes), byPeer: make(map[machine.Peer][]*Node), rules: g.Policy.Rules, began: w.Now(), marks: marks{most: w.marks.most}}
+	c := w.descend(g)
+	w.scopes = append(w.scopes, c)
+	c.assignRolesBelow()
+	c.watch.open(c)
+	w.log(n, "founded", "%q at height %d", d.Prefix, d.Height)
+	c.reached()
+	for _, f := range w.founding {
+		f()
+	}
+	return c
+}
+
+// descend is the world of another scope on the same stage.
+func (w *World) descend(g scope.Genesis) *World {
+	c := &World{stage: w.stage, Genesis: g, id: g.Hash(), number: len(w.scopes), byPeer: make(map[machine.Peer][]*Node), rules: g.Policy.Rules, began: w.Now(), marks: marks{most: w.marks.most}}
+	var err error
 	c.network, err = machine.NewNetwork(g, w.verify)
 	must.OK(err, "reading the genesis of a scope")
 	c.network.Within(w.bounds)
@@ -70,14 +85,6 @@ func (w *World) below(n *Node, d scope.Delegation) *World {
 		}
 		p.join(c)
 		c.add(p)
-	}
-	w.scopes = append(w.scopes, c)
-	c.assignRolesBelow()
-	c.watch.open(c)
-	w.log(n, "founded", "%q at height %d", d.Prefix, d.Height)
-	c.reached()
-	for _, f := range w.founding {
-		f()
 	}
 	return c
 }
@@ -133,7 +140,7 @@ func (w *World) find(id aweigh.ScopeID) *World {
 func (w *World) governing(key string) *World {
 	best := w.scopes[0]
 	for _, c := range w.scopes[1:] {
-		if p := c.Genesis.Prefix(); scope.Covers(p, []byte(key), nil) && len(p) > len(best.Genesis.Prefix()) {
+		if p := c.Genesis.Prefix(); !c.island && scope.Covers(p, []byte(key), nil) && len(p) > len(best.Genesis.Prefix()) {
 			best = c
 		}
 	}

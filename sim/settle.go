@@ -43,7 +43,7 @@ func (w *World) unanswered() (all uint64) {
 // done reports whether all is settled.
 func (s settling) done() bool {
 	for _, w := range s {
-		if w.unanswered() > 0 || w.watch.lacks() != "" {
+		if w.unanswered() > 0 || w.watch.lacks() != "" || w.awaited() != "" {
 			return false
 		}
 	}
@@ -58,6 +58,9 @@ func (s settling) demand(within time.Duration) {
 			if r := n.unanswered(); r != nil {
 				w.breach(Settled, n, "%s, has no reply %v after the faults were over", r, within)
 			}
+		}
+		if why := w.awaited(); why != "" {
+			w.breach(Islands, nil, "%v after the faults were over %s", within, why)
 		}
 		if why := w.watch.lacks(); why != "" {
 			w.breach(Settled, nil, "%v after the faults were over %s", within, why)

@@ -156,6 +156,7 @@ const (
 	Handover
 	Referred
 	Obeyed
+	Islands
 	Execution
 	Access
 	Genuine
@@ -198,6 +199,7 @@ func (w *World) holds(invariant int, n *Node, ok bool, format string, args ...an
 func (x *watch) said(n *Node, f *frame) {
 	w := x.w
 	x.tells(n, f)
+	x.apart(n, f)
 	switch machine.FrameKind(f.raw) {
 	case "ballot":
 		if b, ok := f.open().(votes.Ballot); ok {

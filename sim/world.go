@@ -27,6 +27,7 @@ type World struct {
 
 	id      aweigh.ScopeID // of Genesis
 	number  int            // in stage.scopes
+	island  bool           // anchors without a quorum decide in it
 	began   time.Duration  // when the first node got there
 	network *machine.Network
 	epochs  []*scope.Epoch // by number, as the first honest node to reach it has it
@@ -64,6 +65,7 @@ type stage struct {
 	wires    wires
 	probes   probes
 	script   script
+	isles    isles
 	clients  []*client
 	acting   []*actor
 	findings findings
@@ -89,6 +91,7 @@ type streams struct {
 	programs *rand.Rand // what their programs are
 	acts     *rand.Rand // what actors do
 	early    *rand.Rand // when machines are woken before their alarms
+	isle     *rand.Rand // who founds islands, and what they and their scope are asked for
 }
 
 // start is the instant at which every world begins: shortly before the end of a minute, for receipts of void mutations
@@ -105,7 +108,7 @@ func NewWorld(s scenario.Scenario, o Options) (*World, error) {
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
 	w := &World{byPeer: make(map[machine.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
 		Scenario: s, now: start, anchors: make(map[aweigh.AnchorID]int), bounds: scopeBounds(&s.Bounds),
-		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12), early: stream(22)},
+		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12), early: stream(22), isle: stream(23)},
 		trace:   sha256.New(), text: o.Trace, firing: true, made: newSignatures(),
 	}}
 	w.scopes = []*World{w}
@@ -210,6 +213,9 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	policy.Trust.Whole, policy.Trust.Judged, policy.Trust.Reversal = uint32(n.Whole), uint32(n.Judged), uint32(n.Reversal)
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	policy.Children.Notice = n.Notice
+	if policy.Partitions, err = w.Scenario.Partitions(); err != nil {
+		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
+	}
 	if w.Scenario.Load.Acts > 0 {
 		policy.Actions = w.Scenario.Rules()
 	}

@@ -70,6 +70,8 @@ func (s Scenario) Check() error {
 	c.faults(s)
 	c.govern(s)
 	c.load(s.Load, s.Stop)
+	c.within("load.isles", s.Load.Isles, 0, maxRequests)
+	c.need(s.Load.Isles == 0 || len(s.Network.Partitions) > 0, "load.isles", "no anchors found an island: say network.partitions")
 	c.approval(s)
 	c.waits(s)
 	c.bounds(s)
@@ -206,6 +208,9 @@ func (c *checker) network(n Network) {
 		c.refuse("network.when", "has %d predicates, more than %d", len(n.When), len(rules))
 	} else if err := (&Scenario{Network: n}).Rules().Check(); err != nil {
 		c.refuse("network.when", "%v", err)
+	}
+	if _, err := (&Scenario{Network: n}).Partitions(); err != nil {
+		c.refuse("network.partitions", "%v", err)
 	}
 	c.within("network.anchors", n.Anchors, 1, maxAnchors)
 	c.within("network.observers", n.Observers, 0, maxObservers)

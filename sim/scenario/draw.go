@@ -86,6 +86,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0x7197))}.tight(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x4e70c))}.revocations(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x7e7e5))}.undo(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0x151a4d5))}.islands(&s)
 	return s
 }
 

@@ -59,6 +59,7 @@ type Network struct {
 	Authors     []string      `yaml:"authors,omitempty"`     // of the policy, as its text has them: alice who=any prefix=/a/; none: anyone may write
 	When        []string      `yaml:"when,omitempty"`        // predicates of the rules of load.acts, in the place of those of rules
 	Waits       []Wait        `yaml:"waits,omitempty"`       // approvals of what actors change; none
+	Partitions  []string      `yaml:"partitions,omitempty"`  // of the policy, as its text has them: prefix=/isle/ share=2/5 after=2s gather=1s window=1m
 	Notice      time.Duration `yaml:"notice,omitempty"`      // after which scopes that are founded can be revoked; 0: never
 }
 
@@ -163,6 +164,7 @@ type Load struct {
 	Give     time.Duration `yaml:"give,omitempty"`     // a client gives up after so long, and does not know; 4s
 	Bursts   int           `yaml:"bursts,omitempty"`   // clients and liars are busy in so many bursts of 3s, far apart; always
 	Acts     int           `yaml:"acts,omitempty"`     // actions, writes and names, in all, under rules of the policy; none
+	Isles    int           `yaml:"isles,omitempty"`    // requests, of each island, and about as many of the scope on the keys of network.partitions; none
 	Probes   int           `yaml:"probes,omitempty"`   // linearizable reads, in all, where and when an old answer is most likely; none
 }
 
