@@ -50,8 +50,8 @@ func (x *execution) termsAt(at aweigh.Height) (known pastTerms, err error) {
 	return pastTerms{Terms: t.Hash(0)}, nil
 }
 
-// recordTerms keeps the name of the terms of an epoch that begins, if islands may be founded in it or in the one before,
-// and forgets the oldest.
+// recordTerms keeps the name of the terms of an epoch that begins, if islands may be founded in it or in the one
+// before, and forgets the oldest.
 func (x *execution) recordTerms(e *Epoch, h aweigh.Hash) error {
 	if len(e.Policy.Partitions) == 0 && len(x.policy.Partitions) == 0 || e.Policy.IsIsland() {
 		return nil

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // relog makes the members of an island certify another lineage: what bend makes of the entries, and of what they show.
@@ -211,4 +213,33 @@ func TestIslandsBringBackWhatFailed(t *testing.T) {
 	if got := r.reads("/ship/log"); got != "2" {
 		t.Errorf("the log is %q", got)
 	}
+}
+
+// TestP54WhatWasSetAsideCanBeVotedOn: a patient write of keys of a partition, which takes no approval otherwise, opens a
+// motion.
+func TestP54WhatWasSetAsideCanBeVotedOn(t *testing.T) {
+	r := newShip(t)
+	m := r.put("/ship/log", "1")
+	m.Patient = true
+	if out := r.step(m).Outcomes[0]; out.Code != Pending {
+		t.Errorf("%s %s", out.Code, out.Reason)
+	}
+	mo, end, err := r.state.Motion(votes.MotionID(ID(withAuthor(m, r.author).Encode())))
+	if err != nil || mo == nil || end != nil || mo.Approval.Window != time.Hour {
+		t.Errorf("%+v, %+v, %v", mo, end, err)
+	}
+	if err := mo.asked(r.epoch()); err != nil {
+		t.Errorf("the motion cannot be proven: %v", err)
+	}
+	for name, m := range map[string]Mutation{"elsewhere": r.put("/land/x", "1"), "here and there": r.ops(put("/ship/log", "1"), put("/land/x", "1"))} { // order-free
+		m.Patient = true
+		if out := r.step(m).Outcomes[0]; out.Code != Failed || !errors.Is(Failure(out.Reason), ErrPatient) {
+			t.Errorf("%s: %s %s", name, out.Code, out.Reason)
+		}
+	}
+}
+
+func withAuthor(m Mutation, key votes.PrivateKey) Mutation {
+	m.Author = key.Public().ID()
+	return m
 }

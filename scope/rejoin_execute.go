@@ -291,8 +291,8 @@ func (g *provisional) sawNothing(key []byte) bool {
 	return !slices.ContainsFunc(g.mutation.Txn.Compare, func(c Compare) bool { return bytes.Equal(c.Key, key) })
 }
 
-// foundBy returns why a key is not as an island found it; empty means that it found nothing there. Where there is nothing
-// now, and a compaction has dropped what the scope did meanwhile, any other key may have been deleted.
+// foundBy returns why a key is not as an island found it; empty means that it found nothing there. Where there is
+// nothing now, and a compaction has dropped what the scope did meanwhile, any other key may have been deleted.
 func (x *execution) foundBy(id aweigh.ScopeID, is *Islanded, key []byte, empty bool) (failure, err error) {
 	if failure := x.spend(2 * lookUnits); failure != nil {
 		return failure, nil

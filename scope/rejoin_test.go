@@ -202,7 +202,9 @@ func TestP54IslandsHaveAnOrder(t *testing.T) {
 	g := func(p *Policy) { p.EpochBlocks, p.Partitions = 500, []Partition{shipPartition()} }
 	r := newRealm(t, g)
 	r.one(r.put("/ship/log", "1"))
-	light, heavy := r.isle("a", "b"), r.isle("b", "c", "d")
+	heavy := r.isle("b", "c", "d")
+	r.one(r.put("/land/x", "1"))
+	light := r.isle("a", "b") // its base is newer
 	light.do(light.put("/ship/log", "light"), light.put("/ship/l", "l"))
 	heavy.do(heavy.put("/ship/log", "heavy"), heavy.put("/ship/h", "h"))
 	of := map[*isle]*IslandSource{light: light.source(), heavy: heavy.source()}
@@ -434,33 +436,4 @@ func TestP54RevokedAuthorsAreSetAside(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Aside != 1 {
 		t.Errorf("%+v, %v", all, err)
 	}
-}
-
-// TestP54WhatWasSetAsideCanBeVotedOn: a patient write of keys of a partition, which takes no approval otherwise,
-// opens a motion.
-func TestP54WhatWasSetAsideCanBeVotedOn(t *testing.T) {
-	r := newShip(t)
-	m := r.put("/ship/log", "1")
-	m.Patient = true
-	if out := r.step(m).Outcomes[0]; out.Code != Pending {
-		t.Errorf("%s %s", out.Code, out.Reason)
-	}
-	mo, end, err := r.state.Motion(votes.MotionID(ID(withAuthor(m, r.author).Encode())))
-	if err != nil || mo == nil || end != nil || mo.Approval.Window != time.Hour {
-		t.Errorf("%+v, %+v, %v", mo, end, err)
-	}
-	if err := mo.asked(r.epoch()); err != nil {
-		t.Errorf("the motion cannot be proven: %v", err)
-	}
-	for name, m := range map[string]Mutation{"elsewhere": r.put("/land/x", "1"), "here and there": r.ops(put("/ship/log", "1"), put("/land/x", "1"))} { // order-free
-		m.Patient = true
-		if out := r.step(m).Outcomes[0]; out.Code != Failed || !errors.Is(Failure(out.Reason), ErrPatient) {
-			t.Errorf("%s: %s %s", name, out.Code, out.Reason)
-		}
-	}
-}
-
-func withAuthor(m Mutation, key votes.PrivateKey) Mutation {
-	m.Author = key.Public().ID()
-	return m
 }

@@ -123,8 +123,8 @@ func (w *World) lookAround() {
 	}
 }
 
-// tryFound founds an island of the anchors that a node reaches, if its own is the first of them and all of them would be
-// members. One that does not come along at once may do so later.
+// tryFound founds an island of the anchors that a node reaches, if its own is the first of them and all of them would
+// be members. One that does not come along at once may do so later.
 func (w *World) tryFound(n *Node, p *scope.Partition, members []*Node) {
 	base := n.state().Head().Block
 	if c := n.isleOn(p.Prefix, base); c != nil {

@@ -148,8 +148,8 @@ func (g *group) named() (all []string) {
 	return all
 }
 
-// fresh reports whether the island had nothing under a key, as far as the mutation looked: a put or a deletion that found
-// something says so. What a compare found is not known.
+// fresh reports whether the island had nothing under a key, as far as the mutation looked: a put or a deletion that
+// found something says so. What a compare found is not known.
 func (g *group) fresh(key string) bool {
 	if i := slices.IndexFunc(g.entries, func(p scope.Provisional) bool { return string(p.Entry.Key) == key }); i >= 0 {
 		return g.entries[i].Entry.Class == lineage.Insert
