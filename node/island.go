@@ -25,10 +25,11 @@ type island struct {
 	of      *Replica // in the scope
 	replica *Replica // in the island
 	genesis scope.Genesis
-	closed  time.Time // when the scope was first seen to decide again; zero: it has not
-	busy    bool      // rejoin runs
-	done    bool      // the scope has all of it
-	unasked []aweigh.AnchorID
+	closed  time.Time         // when the scope was first seen to decide again; zero: it has not
+	busy    bool              // rejoin runs
+	done    bool              // the scope has all of it
+	asks    bool              // unasked is set, if this node founded it: in each of its lives
+	unasked []aweigh.AnchorID // members that have not said that they opened it
 }
 
 // islands holds the islands of a node, and since when its scopes have no quorum.

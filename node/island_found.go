@@ -47,6 +47,7 @@ const (
 func (n *Node) tryFound(ctx context.Context, p *Replica, q *scope.Partition, self aweigh.AnchorID, r Reach) {
 	head := p.LastHead()
 	if is := n.islandOf(p, q.Prefix, head.Block); is != nil {
+		n.askAgain(is, self)
 		n.askOpen(ctx, p, is)
 		return
 	}
@@ -70,10 +71,29 @@ func (n *Node) tryFound(ctx context.Context, p *Replica, q *scope.Partition, sel
 		p.log.Warn("no island is founded", "prefix", string(q.Prefix), "error", err)
 		return
 	}
-	n.islands.mu.Lock()
-	is.unasked = slices.DeleteFunc(members, func(m aweigh.AnchorID) bool { return m == self })
-	n.islands.mu.Unlock()
+	n.askAgain(is, self)
 	n.askOpen(ctx, p, is)
+}
+
+// askAgain makes the founder of an island ask all other members to open it, once in each of its lives: it may have
+// stopped before it asked them.
+func (n *Node) askAgain(is *island, self aweigh.AnchorID) {
+	n.islands.mu.Lock()
+	defer n.islands.mu.Unlock()
+	members := is.members()
+	if is.asks || least(members) != self {
+		return
+	}
+	is.asks = true
+	is.unasked = slices.DeleteFunc(members, func(m aweigh.AnchorID) bool { return m == self })
+}
+
+// members are the anchors of the island.
+func (is *island) members() (ids []aweigh.AnchorID) {
+	for i := range is.genesis.Anchors {
+		ids = append(ids, is.genesis.Anchors[i].Key.ID())
+	}
+	return ids
 }
 
 // askOpen asks the members that have not yet done so to open an island.
@@ -84,10 +104,7 @@ func (n *Node) askOpen(ctx context.Context, p *Replica, is *island) {
 	if len(asked) == 0 {
 		return
 	}
-	ask := islandAsk{Prefix: is.genesis.Prefix(), Block: is.genesis.Descent.Block, Opens: true}
-	for i := range is.genesis.Anchors {
-		ask.Members = append(ask.Members, is.genesis.Anchors[i].Key.ID())
-	}
+	ask := islandAsk{Prefix: is.genesis.Prefix(), Members: is.members(), Block: is.genesis.Descent.Block, Opens: true}
 	for _, m := range asked {
 		said, err := n.askMember(ctx, p, m, ask)
 		if err != nil || said.Island != is.replica.id {

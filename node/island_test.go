@@ -11,6 +11,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
@@ -172,4 +173,39 @@ func TestIslandsDecideAndRejoin(t *testing.T) {
 	if n := v.Head().Docket.Open; n != 1 {
 		t.Errorf("%d motions are open about what was set aside, want 1", n)
 	}
+}
+
+// TestFoundersAskAgain: an anchor that founded an island and stopped before it had asked the others to open it asks them
+// in its next life.
+func TestFoundersAskAgain(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	c, cut := halves(t, 4, 2, shipPolicy())
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if _, err := c.nodes[0].Txn(ctx, putTxn("/ship/log", "before"), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, ctx, "both have it", func() error {
+		if c.nodes[1].root.LastHead().Block != c.nodes[0].root.LastHead().Block {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	ids := []aweigh.AnchorID{c.nodes[0].root.Status().Self, c.nodes[1].root.Status().Self}
+	founder, other := c.nodes[0], c.nodes[1]
+	if least(ids) != ids[0] {
+		founder, other = other, founder
+	}
+	slices.SortFunc(ids, func(a, b aweigh.AnchorID) int { return bytes.Compare(a[:], b[:]) })
+	cut(true)
+	if _, err := founder.foundIsland(founder.root, []byte("/ship/"), ids, founder.root.LastHead().Block); err != nil { // as its store has it then
+		t.Fatal(err)
+	}
+	eventually(t, ctx, "the other anchor opens the island", func() error {
+		if len(other.Islands()) != 1 {
+			return errors.New("it has none")
+		}
+		return nil
+	})
 }
