@@ -28,6 +28,7 @@ type island struct {
 	closed  time.Time         // when the scope was first seen to decide again; zero: it has not
 	busy    bool              // rejoin runs
 	done    bool              // the scope has all of it
+	all     int64             // entries of its lineage that there were then
 	asks    bool              // unasked is set, if this node founded it: in each of its lives
 	unasked []aweigh.AnchorID // members that have not said that they opened it
 }
@@ -238,7 +239,7 @@ func (n *Node) island(p *Replica, keys referral.Ranges) (*island, error) {
 		return true
 	})
 	if part == nil || outside != nil {
-		return nil, fmt.Errorf("%w: no partition of the policy covers %q (aweigh policy show)", ErrNoIsland, outside)
+		return nil, fmt.Errorf("%w: no partition of the policy covers %s: give a key or a prefix of one (aweigh policy show)", ErrNoIsland, rangeName(outside))
 	}
 	if is := n.islandOf(p, part.Prefix, p.LastHead().Block); is != nil && is.closed.IsZero() {
 		return is, nil
@@ -284,4 +285,12 @@ func (is *island) rank() int {
 // least is the anchor with the least identity.
 func least(ids []aweigh.AnchorID) aweigh.AnchorID {
 	return slices.MinFunc(ids, func(a, b aweigh.AnchorID) int { return cmp.Or(bytes.Compare(a[:], b[:])) })
+}
+
+// rangeName is a key for people, or "all keys" for the start of all of them.
+func rangeName(key []byte) string {
+	if len(key) == 0 || bytes.Equal(key, []byte{0}) {
+		return "all keys"
+	}
+	return fmt.Sprintf("%q", key)
 }

@@ -47,6 +47,9 @@ const (
 func (n *Node) tryFound(ctx context.Context, p *Replica, q *scope.Partition, self aweigh.AnchorID, r Reach) {
 	head := p.LastHead()
 	if is := n.islandOf(p, q.Prefix, head.Block); is != nil {
+		n.islands.mu.Lock()
+		is.closed, is.done = time.Time{}, false // the scope had a quorum meanwhile, and decided nothing
+		n.islands.mu.Unlock()
 		n.askAgain(is, self)
 		n.askOpen(ctx, p, is)
 		return
@@ -159,6 +162,8 @@ func (n *Replica) joinIsland(from machine.Peer, ask islandAsk) (id aweigh.ScopeI
 		return id, fmt.Errorf("%w: this node's anchor is not among the members", ErrNoIsland)
 	case q == nil || string(q.Prefix) != string(ask.Prefix):
 		return id, fmt.Errorf("%w: no partition of %q", ErrNoIsland, ask.Prefix)
+	case slices.ContainsFunc(ask.Members, func(m aweigh.AnchorID) bool { return !slices.Contains(n.Reach().Anchors, m) }):
+		return id, fmt.Errorf("%w: not all of its members are within reach here", ErrNoIsland)
 	case n.of.apart(n) < q.After:
 		return id, fmt.Errorf("%w: there has been no quorum for %v here, and the policy asks for %v", ErrNoIsland, n.of.apart(n).Round(time.Second), q.After)
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -31,7 +33,7 @@ func (n *Node) tendIsland(is *island) {
 	decides := n.apart(is.of) == 0 && is.of.Reach().Failures >= 0
 	n.islands.mu.Lock()
 	defer n.islands.mu.Unlock()
-	if is.done || is.busy {
+	if is.done = is.done && is.replica.LastHead().LineageSize == is.all; is.done || is.busy { // a member may have lacked blocks
 		return
 	}
 	if is.closed.IsZero() {
@@ -55,10 +57,11 @@ func (n *Node) rejoin(ctx context.Context, is *island) {
 		n.islands.mu.Unlock()
 	}()
 	for ctx.Err() == nil && n.apart(is.of) == 0 {
+		all := is.replica.LastHead().LineageSize
 		done, err := n.rejoinNext(ctx, is)
 		if done {
 			n.islands.mu.Lock()
-			is.done = true
+			is.done, is.all = true, all
 			n.islands.mu.Unlock()
 			return
 		}
@@ -80,46 +83,73 @@ func (n *Node) rejoinNext(ctx context.Context, is *island) (done bool, err error
 	if all == is.genesis.Descent.Keys { // nothing was decided
 		return true, nil
 	}
-	rec, now, err := is.record(ctx)
+	rec, err := is.record(ctx)
 	if err != nil {
 		return false, err
 	}
 	if rec != nil && rec.Next >= all {
-		return true, n.voteOnAside(ctx, is, rec)
+		err := n.voteOnAside(ctx, is, rec)
+		return err == nil, err
 	}
-	if rec != nil && now < rec.Due {
-		return false, fmt.Errorf("other islands have until %v", rec.Due.Time())
+	content, err := is.next(ctx, rec)
+	if err == nil && content == nil { // no header names the rest yet, and one needs a quorum of the island
+		if err = c.cover(ctx, c.LastHead().Height); err == nil {
+			content, err = is.next(ctx, rec)
+		}
 	}
-	var content []byte
-	err = c.coveredFrom(ctx, false, func(v *View) error {
-		src, err := is.source(v)
-		if err != nil {
-			return err
-		}
-		re := src.Announcement()
-		if rec != nil {
-			if re, err = src.Next(rec.Next, p.Limits().MutationBytes-rejoinRoom); err != nil {
-				return err
-			}
-		}
-		content = canon.Encode(re)
-		return nil
-	})
+	if err != nil || content == nil {
+		return false, err
+	}
+	once := p.filled(Once{Justification: "what anchors decided without a quorum"})
+	m := p.mutation(scope.Rejoin, content, once)
+	v, err := p.Read(ctx, false)
 	if err != nil {
 		return false, err
 	}
-	r, err := p.propose(ctx, scope.Rejoin, content, Once{Justification: "what anchors decided without a quorum"})
-	if err == nil && r.Code == scope.Failed {
+	out, reserve, err := v.Foresee(m, p.time())
+	if err = errors.Join(err, v.Close()); err != nil {
+		return false, err
+	}
+	if out.Code == scope.Failed { // another member was first, or it is too early
+		return false, errors.New(out.Reason)
+	}
+	s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: true, done: make(chan machine.Reply, 1)}
+	r, err := p.attempt(ctx, s)
+	if err == nil && r.Code != scope.Applied {
 		err = errors.New(r.Reason)
 	}
 	return false, err
 }
 
-// record is what the scope has on record of the island, nil if nothing, and the scope's time.
-func (is *island) record(ctx context.Context) (rec *scope.IslandRecord, now aweigh.Instant, err error) {
+// next is the next Rejoining of the island, as far as a certified header names its lineage; nil if that names no more
+// than the scope has.
+func (is *island) next(ctx context.Context, rec *scope.IslandRecord) ([]byte, error) {
+	v, err := is.replica.Read(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	src, err := is.source(v)
+	if err != nil {
+		return nil, err
+	}
+	re := src.Announcement()
+	switch {
+	case rec == nil && src.Final.Header.LineageSize == is.genesis.Descent.Keys, rec != nil && src.Final.Header.LineageSize <= rec.Next:
+		return nil, nil
+	case rec != nil:
+		if re, err = src.Next(rec.Next, is.of.Limits().MutationBytes-rejoinRoom); err != nil {
+			return nil, err
+		}
+	}
+	return canon.Encode(re), nil
+}
+
+// record is what the scope has on record of the island, nil if nothing.
+func (is *island) record(ctx context.Context) (rec *scope.IslandRecord, err error) {
 	v, err := is.of.Read(ctx, true)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	all, err := v.Islands()
 	for i := range all {
@@ -127,18 +157,15 @@ func (is *island) record(ctx context.Context) (rec *scope.IslandRecord, now awei
 			rec = &all[i]
 		}
 	}
-	return rec, max(v.Now, v.Head().Time), errors.Join(err, v.Close())
+	return rec, errors.Join(err, v.Close())
 }
 
-// source is what a view of the island shows. The error wraps machine.ErrUncovered if no header names its whole lineage.
+// source is what a view of the island shows, up to the newest block that can be proven final.
 func (is *island) source(v *View) (*scope.IslandSource, error) {
 	h := is.replica.History()
 	final, err := h.Cover(v.Head().Height, 0)
 	if err != nil {
 		return nil, err
-	}
-	if final.Header.LineageSize < v.Head().LineageSize {
-		return nil, machine.ErrUncovered
 	}
 	hands, err := h.Handovers(0, 1<<10)
 	if err != nil {
@@ -162,29 +189,28 @@ func (n *Node) voteOnAside(ctx context.Context, is *island, rec *scope.IslandRec
 	if err != nil {
 		return err
 	}
-	var aside []scope.SetAside
-	err = v.AsideOf(rec.ID, func(_ []byte, a scope.SetAside) bool {
-		if len(aside) == 0 || aside[len(aside)-1].Entry != a.Entry {
-			aside = append(aside, a)
-		}
+	aside := make(map[int64]scope.SetAside)
+	keys := make(map[int64][][]byte) // by the mutation that changed them last
+	err = v.AsideOf(rec.ID, func(key []byte, a scope.SetAside) bool {
+		aside[a.Entry] = a
+		keys[a.Entry] = append(keys[a.Entry], key)
 		return true
 	})
 	if err = errors.Join(err, v.Close()); err != nil {
 		return err
 	}
-	for _, a := range aside {
-		if err := n.voteOn(ctx, is, &a); err != nil {
-			return err
-		}
+	for _, first := range slices.Sorted(maps.Keys(aside)) {
+		a := aside[first]
+		err = errors.Join(err, n.voteOn(ctx, is, &a, keys[first]))
 	}
-	return nil
+	return err
 }
 
-// voteOn opens a motion about one mutation of the island, once.
-func (n *Node) voteOn(ctx context.Context, is *island, a *scope.SetAside) error {
+// voteOn opens a motion about what one mutation of the island made of some keys, once.
+func (n *Node) voteOn(ctx context.Context, is *island, a *scope.SetAside, keys [][]byte) error {
 	p := is.of
 	k := machine.KeyAside(p.id, a.Mutation)
-	if _, opened, err := n.cfg.Store.Get(k); opened || err != nil || !a.Conflicts() {
+	if _, opened, err := n.cfg.Store.Get(k); opened || err != nil || !a.Open() {
 		return err
 	}
 	v, err := is.replica.Read(ctx, false)
@@ -194,6 +220,12 @@ func (n *Node) voteOn(ctx context.Context, is *island, a *scope.SetAside) error 
 	ops, m, err := v.ChangedBy(a.Entry)
 	if err = errors.Join(err, v.Close()); err != nil {
 		return err
+	}
+	ops = slices.DeleteFunc(ops, func(op scope.Op) bool {
+		return !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, op.Key) })
+	})
+	if len(ops) == 0 { // all of it was under other names
+		return nil
 	}
 	nonce := aweigh.Sum([]byte("aweigh/aside/1"), is.replica.id[:], a.Mutation[:])
 	caller := fmt.Sprintf("island:%s", is.replica.id.Short())
@@ -206,6 +238,10 @@ func (n *Node) voteOn(ctx context.Context, is *island, a *scope.SetAside) error 
 	if err != nil {
 		return err
 	}
-	p.log.Info("a change of an island is put to the vote: the scope changed the keys meanwhile", "motion", r.Mutation.Short(), "outcome", r.Code)
+	if r.Code != scope.Pending {
+		p.log.Warn("a change of an island was set aside, and no motion opens about it", "island", is.replica.id.Short(), "key", string(keys[0]), "why", r.Reason)
+		return nil
+	}
+	p.log.Info("a change of an island that was set aside is put to the vote", "motion", r.Mutation.Short(), "key", string(keys[0]))
 	return n.cfg.Store.Commit([]kv.Op{kv.Set(k, []byte{1})}, true)
 }

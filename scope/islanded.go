@@ -46,11 +46,9 @@ type SetAside struct {
 	Reason   string
 }
 
-// Conflicts reports whether the change did not stand because the scope had changed what the island found, and not for
-// want of a right.
-func (a *SetAside) Conflicts() bool {
-	return a.Reason == reason(errChanged) || a.Reason == reason(errAfterAside)
-}
+// Open reports whether the change may be put to the vote: it did not stand for another reason than that its author has
+// no right to it.
+func (a *SetAside) Open() bool { return !isDenial(a.Reason) }
 
 func (s *space) island(id aweigh.ScopeID) []byte { return s.at(atIsland, id[:]...) }
 

@@ -40,6 +40,27 @@ func (s *State) Price(m Mutation, now aweigh.Instant) (units, most int64, err er
 	return units, most, nil
 }
 
+// Foresee returns what would become of a Rejoining in the next block, and what its bundle must reserve. The error wraps
+// ErrInvalid if it is not well-formed, or is the store's.
+func (s *State) Foresee(m Mutation, now aweigh.Instant) (out Outcome, reserve int64, err error) {
+	s, err = s.Begin()
+	if err != nil {
+		return out, 0, err
+	}
+	lim := s.epoch.Policy.Limits
+	var c CheckedMutation
+	if err := c.open(m.Encode(), lim); err != nil {
+		return out, 0, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	most := max(0, lim.BlockCost-c.allowed)
+	x, err := s.trial(now, most)
+	if err != nil {
+		return out, 0, err
+	}
+	err = x.execute(&c, &out)
+	return out, most - x.purse.reserve, err
+}
+
 // trial is the execution of a mutation in the next block, without its effect, with so many units in reserve.
 func (s *State) trial(now aweigh.Instant, reserve int64) (*execution, error) {
 	s, err := s.Begin()

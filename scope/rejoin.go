@@ -60,7 +60,12 @@ type provisional struct {
 const (
 	maxRejoinBundles   = 64
 	maxRejoinHandovers = 16
+	maxRejoinSigned    = 256 // signatures in all
 )
+
+// asideAnEntry is how many keys one entry about what was set aside may be about, at most: those of a transaction, with
+// all their other names.
+const asideAnEntry = 1 << 13
 
 // checkRejoining reads a Rejoining, and checks all of it but signatures.
 func checkRejoining(content []byte) (*CheckedRejoining, error) {
@@ -157,6 +162,9 @@ func (c *CheckedRejoining) group(mutations map[aweigh.Hash]*CheckedMutation) err
 			c.groups = append(c.groups, provisional{mutation: m, first: p.Place.Index, uids: make(map[string][]aweigh.UID), fresh: make(map[string]bool)})
 		}
 		g := &c.groups[len(c.groups)-1]
+		if prefix := c.Origin.Prefix(); len(e.Key) > 0 && !bytes.HasPrefix(e.Key, prefix) {
+			return fmt.Errorf("entry %d: a change of %q in an island of %q", p.Place.Index, e.Key, prefix)
+		}
 		if err := g.take(p); err != nil {
 			return fmt.Errorf("entry %d: %w", p.Place.Index, err)
 		}
@@ -230,6 +238,7 @@ func (g *provisional) take(p *Provisional) error {
 		g.fresh[string(e.Key)] = e.Class == lineage.Insert
 	}
 	switch {
+	case e.Class == lineage.AliasFollow: // it follows from the put before it
 	case e.Class.Shows():
 		v := &p.Value
 		if v.Digest() != e.Posterior || v.UID != e.Object || !bytes.Equal(v.Key, e.Key) || v.Version < 1 {
@@ -241,9 +250,7 @@ func (g *provisional) take(p *Provisional) error {
 			}
 			g.uids[string(e.Key)] = append(g.uids[string(e.Key)], v.UID)
 		}
-		if e.Class != lineage.AliasFollow { // it follows from the put before it
-			g.ops = append(g.ops, Op{Kind: OpPut, Key: e.Key, Value: v.Value})
-		}
+		g.ops = append(g.ops, Op{Kind: OpPut, Key: e.Key, Value: v.Value})
 	case e.Class.Clears():
 		g.ops = append(g.ops, Op{Kind: OpDelete, Key: e.Key})
 	default:
@@ -255,6 +262,13 @@ func (g *provisional) take(p *Provisional) error {
 
 // verify checks the signatures: of the certificates, and on the bundles.
 func (c *CheckedRejoining) verify(verify votes.Verifier) error {
+	signed := len(c.bundles) + len(c.Final.Certificate.Signatures)
+	for i := range c.Handovers {
+		signed += len(c.Handovers[i].Final.Certificate.Signatures)
+	}
+	if signed > maxRejoinSigned {
+		return fmt.Errorf("%d signatures, at most %d are taken", signed, maxRejoinSigned)
+	}
 	e, err := c.Origin.Epoch()
 	if err != nil {
 		return err

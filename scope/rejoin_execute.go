@@ -18,7 +18,7 @@ import (
 
 const (
 	// maxIslands bounds the islands on record.
-	maxIslands = 64
+	maxIslands = 1024
 	// maxPastTerms bounds the epochs of which an island may be taken: of shorter epochs, those of a shorter time.
 	maxPastTerms = 4096
 	// patienceOfIslands is for how many times its gathering a heavier island keeps others waiting.
@@ -45,7 +45,14 @@ type island struct {
 const islandReason = "island "
 
 func reasonOfIsland(id aweigh.ScopeID, m *CheckedMutation) string {
-	return fmt.Sprintf("%s%s: %s by %s", islandReason, id, m.ID, m.Author)
+	told := fmt.Sprintf("%s%s: %s by %s", islandReason, id, m.ID, m.Author)
+	if m.Caller != "" {
+		told += "; for " + m.Caller
+	}
+	if m.Justification != "" {
+		told += "; " + m.Justification
+	}
+	return told
 }
 
 // ParseIsland reads the reason of an entry of a change that an island made first: the island, its mutation and the
@@ -63,14 +70,22 @@ func ParseIsland(reason string) (island aweigh.ScopeID, mutation, author aweigh.
 }
 
 // newUID is the identity of an object that comes to be: that which an island gave it, or a new one.
-func (x *execution) newUID(key []byte, sub uint32) aweigh.UID {
+func (x *execution) newUID(key []byte, sub uint32) (u aweigh.UID, err error) {
 	if x.island != nil {
 		if left := x.island.uids[string(key)]; len(left) > 0 {
 			x.island.uids[string(key)] = left[1:]
-			return left[0]
+			if _, was, err := x.r.Get(x.space.at(atObject, left[0][:]...)); err != nil {
+				return u, err
+			} else if !was && !x.islanders[left[0]] { // an island of liars may have given it to several
+				if x.islanders == nil {
+					x.islanders = make(map[aweigh.UID]bool)
+				}
+				x.islanders[left[0]] = true
+				return left[0], nil
+			}
 		}
 	}
-	return aweigh.NewUID(x.mutation.ID, sub)
+	return aweigh.NewUID(x.mutation.ID, sub), nil
 }
 
 // rejoin puts an island on record, or takes the next of its changes.
@@ -116,8 +131,15 @@ func (x *execution) rejoin(r *CheckedRejoining) (failure, err error) {
 	}
 	is.Size = max(is.Size, size)
 	for i := range r.groups {
-		if err := x.takeProvisional(r.Island, &is, &r.groups[i]); err != nil {
+		waits, err := x.takeProvisional(r.Island, &is, &r.groups[i])
+		if err != nil {
 			return nil, err
+		}
+		if waits != nil && i == 0 {
+			return waits, nil
+		}
+		if waits != nil {
+			break
 		}
 	}
 	if x.changes > 0 {
@@ -217,56 +239,55 @@ func (x *execution) turn(r *CheckedRejoining, is *Islanded) (failure, err error)
 	return nil, nil
 }
 
-// takeProvisional takes the changes of one mutation of an island, all or none.
-func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisional) error {
-	is.Next = g.after
+// takeProvisional takes the changes of one mutation of an island, all or none. It returns why they have to wait for a
+// Rejoining that reserves more. Then nothing has changed.
+func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisional) (waits, err error) {
 	if len(g.ops) == 0 {
-		return nil
+		is.Next = g.after
+		return nil, nil
 	}
-	x.purse.take(g.cost())
 	outer := x.purse
-	x.purse = purse{allowed: g.cost()}
+	x.purse = purse{allowed: g.cost(), reserve: outer.reserve}
 	x.room, x.grows, x.gives, x.bills, x.billed = nil, 0, 0, nil, nil // each for itself, as mutations are
 	x.island = &island{id: id, reason: reasonOfIsland(id, g.mutation), uids: maps.Clone(g.uids)}
+	told := x.island.reason
 	p, failure, err := x.holdsStill(id, is, g)
 	if err == nil && failure == nil {
 		_, err = x.run(p)
 		is.Stands++
 	}
-	told := x.island.reason
+	if left := x.purse; !left.empty {
+		outer.reserve = left.reserve
+	}
 	x.purse, x.island = outer, nil
+	if errors.Is(failure, ErrTooMuch) {
+		return failure, err
+	}
+	is.Next = g.after
 	if err != nil || failure == nil {
-		return err
+		return nil, err
 	}
 	is.Aside++
 	rec := SetAside{Entry: g.first, Mutation: g.mutation.ID, Author: g.mutation.Author, Reason: reason(failure)}
-	for _, key := range g.keys {
-		if _, ok, err := x.r.Get(x.space.aside(id, key)); err != nil {
-			return err
-		} else if !ok {
-			x.setRecord(x.space.aside(id, key), canon.Encode(rec))
+	for _, key := range g.keys { // the newest change of a key is what the island ended with
+		if err := x.replace(x.space.aside(id, key), rec); err != nil {
+			return nil, err
 		}
 	}
 	x.enter(lineage.Entry{Class: lineage.SetAside, Key: g.keys[0], Posterior: g.mutation.ID, Reason: told + "; " + rec.Reason})
-	return nil
+	return nil, nil
 }
 
-// holdsStill plans the changes of an island's mutation; failure is the reason why they do not stand. Each key that the
-// mutation named, to look at or to change, must be as the island found it, but for what the island itself changed.
+// holdsStill plans the changes of an island's mutation; failure is the reason why they do not stand. The author must
+// have the right to them, and each key that the mutation named, to look at or to change, must be as the island found
+// it, but for what the island itself changed.
 func (x *execution) holdsStill(id aweigh.ScopeID, is *Islanded, g *provisional) (p plan, failure, err error) {
-	g.mutation.Txn.Ranges(func(key, _ []byte) bool {
-		failure, err = x.foundBy(id, is, key, g.sawNothing(key))
-		return failure == nil && err == nil
-	})
 	m := *g.mutation
 	m.Txn = &Txn{Success: g.ops, Reach: m.Txn.Reach}
 	by := x.mutation
 	x.mutation = &m // whose author has the rights, and pays
 	defer func() { x.mutation = by }()
-	if failure == nil && err == nil {
-		failure, err = x.authorized(&m)
-	}
-	if failure == nil && err == nil {
+	if failure, err = x.authorized(&m); failure == nil && err == nil {
 		failure = x.next.own.ownsAll(m.Txn)
 	}
 	if failure == nil && err == nil {
@@ -279,6 +300,13 @@ func (x *execution) holdsStill(id aweigh.ScopeID, is *Islanded, g *provisional) 
 	if needed != nil {
 		failure = fmt.Errorf("the policy asks for approval of %s", needed.name())
 	}
+	if failure != nil || err != nil {
+		return p, failure, err
+	}
+	g.mutation.Txn.Ranges(func(key, _ []byte) bool {
+		failure, err = x.foundBy(id, is, key, g.sawNothing(key))
+		return failure == nil && err == nil
+	})
 	return p, failure, err
 }
 

@@ -94,7 +94,7 @@ func (i *IslandSource) mutation(at int64, have map[aweigh.Hash]bool) (part []Pro
 			break
 		}
 		p := Provisional{Entry: e}
-		if e.Class.Shows() {
+		if e.Class.Shows() && e.Class != lineage.AliasFollow {
 			if p.Value, err = i.State.shown(e.Key, e.Revision, e.Posterior); err != nil {
 				return nil, nil, 0, err
 			}

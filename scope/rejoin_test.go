@@ -160,7 +160,7 @@ func TestP54IslandsRejoin(t *testing.T) {
 				aside[string(key)] = is.Reason
 				return true
 			})
-			if err != nil || len(aside) != 2 || aside["/ship/both"] != errChanged.Error() || aside["/ship/third"] != errAfterAside.Error() {
+			if err != nil || len(aside) != 2 || aside["/ship/both"] != errAfterAside.Error() || aside["/ship/third"] != errAfterAside.Error() {
 				t.Errorf("set aside: %v, %v", aside, err)
 			}
 			if again, err := c.source().Next(c.g.Descent.Keys, 1<<20); err != nil {

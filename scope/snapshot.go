@@ -80,6 +80,7 @@ type Import struct {
 	live     []byte // escaped key of the last version
 	named    int64  // records about names
 	charged  int64  // records about quotas
+	aside    int64  // records about what islands changed in vain
 	bytes    int64  // of versions
 	log      *lineage.Log
 	entries  []lineage.Entry
@@ -141,9 +142,15 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.element(k, rec.Value)
 		return i.state.space.withRedirectExpiry(set)
-	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess, atVoid, atIsland, atAside, atTerms, atWarning:
+	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess, atVoid, atIsland, atTerms, atWarning:
 		if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
+		}
+		i.element(k, rec.Value)
+		return set, nil
+	case atAside:
+		if i.aside++; i.aside > asideAnEntry*i.want.LineageSize {
+			return nil, fmt.Errorf("%w: more records about islands than the lineage tells of", ErrInvalid)
 		}
 		i.element(k, rec.Value)
 		return set, nil

@@ -264,7 +264,9 @@ func (x *execution) put(op *Op, resp *Response) error {
 		if err := x.deleteRedirect(op.Key); err != nil {
 			return err
 		}
-		v.UID = x.newUID(op.Key, at.sub)
+		if v.UID, err = x.newUID(op.Key, at.sub); err != nil {
+			return err
+		}
 		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{Key: op.Key}.record()))
 	}
 	if op.IgnoreValue {

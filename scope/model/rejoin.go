@@ -30,7 +30,7 @@ type terms struct {
 
 const (
 	islandsUnits = 500  // for a look at the islands on record
-	mostIslands  = 64   // on record
+	mostIslands  = 1024 // on record
 	mostTerms    = 4096 // epochs of which an island may be taken
 )
 
@@ -60,7 +60,7 @@ func (m *Model) termsOf(at aweigh.Height) (t terms, known bool) {
 
 // simple reports whether an island takes a mutation.
 func simple(mut *scope.CheckedMutation) bool {
-	if mut.Class != scope.Write || mut.Patient || len(mut.Grants) > 0 || len(mut.Txn.Reach) > 0 {
+	if mut.Class != scope.Write || mut.Patient || len(mut.Grants) > 0 {
 		return false
 	}
 	for _, c := range mut.Txn.Compare {
@@ -206,11 +206,17 @@ func (m *Model) rejoin(mut *scope.CheckedMutation) error {
 	if failure := m.comesNext(r, is); failure != nil {
 		return failure
 	}
-	is.Size = max(is.Size, size)
 	changed := len(m.revisions)
-	for _, g := range groups(mut) {
-		m.takeGroup(is, r.Island, &g, changed)
+	for i, g := range groups(mut) {
+		waits := m.takeGroup(is, r.Island, &g, changed)
+		if waits != nil && i == 0 {
+			return waits
+		}
+		if waits != nil {
+			break
+		}
 	}
+	is.Size = max(is.Size, size)
 	if m.block.changes > 0 {
 		m.view.Revision = m.next()
 	}
@@ -308,31 +314,28 @@ func before(a, b *isle, lesser bool) bool {
 }
 
 // takeGroup takes what a mutation changed, all or nothing. Those of one Rejoining are of one revision; changed is how
-// many there were before it.
-func (m *Model) takeGroup(is *isle, id aweigh.ScopeID, g *group, changed int) {
-	x := m.block
-	is.Next = g.entries[len(g.entries)-1].Place.Index + 1
+// many there were before it. What lacks units waits.
+func (m *Model) takeGroup(is *isle, id aweigh.ScopeID, g *group, changed int) (waits error) {
+	x, next := m.block, g.entries[len(g.entries)-1].Place.Index+1
 	ops := g.ops()
 	if len(ops) == 0 {
-		return
+		is.Next = next
+		return nil
 	}
 	by, outer := x.mutation, x.purse
-	x.purse = purse{allowed: g.cost()}
-	x.bills, x.billed, x.keys = nil, nil, maps.Clone(m.keys())
-	x.isle = &taken{id: id, told: fmt.Sprintf("island %s: %s by %s", id, g.mut.ID, g.mut.Author), uids: make(map[string][]aweigh.UID)}
+	x.purse = purse{allowed: g.cost(), reserve: outer.reserve}
+	x.bills, x.billed, x.keys, x.reach = nil, nil, maps.Clone(m.keys()), g.mut.Txn.Reach
+	x.isle = &taken{id: id, told: toldOf(id, g.mut), uids: make(map[string][]aweigh.UID)}
 	for _, p := range g.entries {
 		if p.Entry.Class == lineage.Insert {
 			x.isle.uids[string(p.Entry.Key)] = append(x.isle.uids[string(p.Entry.Key)], p.Entry.Object)
 		}
 	}
 	as := *g.mut
-	as.Txn = &scope.Txn{Success: ops}
+	as.Txn = &scope.Txn{Success: ops, Reach: g.mut.Txn.Reach}
 	x.mutation = &as
-	failure := m.stillThere(is, id, g)
 	var path []bool
-	if failure == nil {
-		failure = m.authorized(&as)
-	}
+	failure := m.authorized(&as)
 	if failure == nil {
 		path, failure = m.allowed(&as)
 	}
@@ -343,6 +346,9 @@ func (m *Model) takeGroup(is *isle, id aweigh.ScopeID, g *group, changed int) {
 			failure = fmt.Errorf("the policy asks for approval of %s", nameOf(needed))
 		}
 	}
+	if failure == nil {
+		failure = m.stillThere(is, id, g)
+	}
 	x.mutation = by
 	told := x.isle.told
 	if failure == nil {
@@ -350,18 +356,35 @@ func (m *Model) takeGroup(is *isle, id aweigh.ScopeID, g *group, changed int) {
 		is.Stands++
 		m.revisions = append(m.revisions[:changed], revision{m.next(), x.keys, x.events})
 	}
+	if !x.purse.empty {
+		outer.reserve = x.purse.reserve
+	}
 	x.purse, x.isle = outer, nil
+	if errors.Is(failure, scope.ErrTooMuch) {
+		return failure
+	}
+	is.Next = next
 	if failure == nil {
-		return
+		return nil
 	}
 	is.Aside++
 	a := scope.SetAside{Entry: g.entries[0].Place.Index, Mutation: g.mut.ID, Author: g.mut.Author, Reason: reason(failure)}
 	for _, p := range g.entries {
-		if _, dirty := is.aside[string(p.Entry.Key)]; !dirty {
-			is.aside[string(p.Entry.Key)] = a
-		}
+		is.aside[string(p.Entry.Key)] = a
 	}
 	m.entry(lineage.Entry{Class: lineage.SetAside, Key: g.entries[0].Entry.Key, Posterior: g.mut.ID, Reason: told + "; " + a.Reason}, nil)
+	return nil
+}
+
+// toldOf is how the reason of each entry of a mutation begins that an island made first.
+func toldOf(id aweigh.ScopeID, mut *scope.CheckedMutation) string {
+	told := fmt.Sprintf("island %s: %s by %s", id, mut.ID, mut.Author)
+	for _, more := range []string{"; for " + mut.Caller, "; " + mut.Justification} {
+		if more != "; for " && more != "; " {
+			told += more
+		}
+	}
+	return told
 }
 
 // nameOf is how an approval of keys is named in words.

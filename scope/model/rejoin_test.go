@@ -224,6 +224,7 @@ func TestRejoiningIsTheModels(t *testing.T) {
 			c.of.step(20 * time.Second)
 		}
 		parted(t, w, all)
+		w.reserve = 200_000
 		for range 200 {
 			left := 0
 			for _, c := range all {
@@ -280,7 +281,7 @@ func (w *world) unmodelled(m scope.Mutation) {
 	w.t.Helper()
 	w.now = w.now.Add(time.Nanosecond)
 	m.ValidUntil = w.now.Add(time.Minute)
-	c, err := scope.Sign(w.author, w.g.Policy.Limits, m)
+	c, err := scope.SignReserving(200_000, w.author, w.g.Policy.Limits, m)
 	must(w.t, err)
 	before := w.state.Head()
 	h, _, err := w.state.Claim(scope.Header{Epoch: before.Epoch, View: before.View + 1, Time: w.now})
