@@ -243,3 +243,13 @@ func withAuthor(m Mutation, key votes.PrivateKey) Mutation {
 	m.Author = key.Public().ID()
 	return m
 }
+
+// TestIslandsHaveNoLeases: a key of an island that has a lease in its scope stays there when that ends.
+func TestIslandsHaveNoLeases(t *testing.T) {
+	r := newShip(t)
+	r.one(r.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{1}, TTL: 10}))
+	r.one(r.ops(leased("/ship/log", "1", 1)))
+	if got := r.isle("a", "b").live()["/ship/log"]; got.Lease != 0 || string(got.Value) != "1" {
+		t.Errorf("the island has %+v", got)
+	}
+}
