@@ -12,12 +12,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-const (
-	// rejoinWait is how long a member waits for the answer to a Rejoining, or for a block of the island.
-	rejoinWait = 3 * time.Second
-	// rejoinRoom is left of a mutation's bytes for what is around its content.
-	rejoinRoom = 4 << 10
-)
+// rejoinWait is how long a member waits for the answer to a Rejoining, or for a block of the island.
+const rejoinWait = 3 * time.Second
 
 // tend lets the members bring back what the island decided once their scope decides again: the first members more
 // often, and several of them at once.
