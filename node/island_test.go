@@ -199,7 +199,8 @@ func TestFoundersAskAgain(t *testing.T) {
 	}
 	slices.SortFunc(ids, func(a, b aweigh.AnchorID) int { return bytes.Compare(a[:], b[:]) })
 	cut(true)
-	if _, err := founder.foundIsland(founder.root, []byte("/ship/"), ids, founder.root.LastHead().Block); err != nil { // as its store has it then
+	// As its store has the island then.
+	if _, err := founder.foundIsland(founder.root, []byte("/ship/"), ids, founder.root.LastHead().Block); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, ctx, "the other anchor opens the island", func() error {

@@ -113,7 +113,7 @@ func (w *World) lookAround() {
 		}
 	}
 	for _, n := range w.Nodes {
-		if _, apart := w.isles.since[n]; !apart {
+		if _, apart := w.isles.since[n]; !apart || !n.sees() {
 			continue
 		}
 		parts := n.machine.Epoch().Policy.Partitions
@@ -180,7 +180,12 @@ func (w *World) tryFound(n *Node, p *scope.Partition, members []*Node) {
 
 // ready reports whether a node would be a member of an island on top of a block now.
 func (n *Node) ready(p *scope.Partition, base aweigh.Hash) bool {
-	return n.machine != nil && !n.paused && !n.busy && !n.disk.failing() && n.apart() >= p.After && n.state().Head().Block == base
+	return n.sees() && n.apart() >= p.After && n.state().Head().Block == base
+}
+
+// sees reports whether the node can look at its disk now: what fails there next is for its machine.
+func (n *Node) sees() bool {
+	return n.machine != nil && !n.paused && !n.busy && !n.disk.failing() && !n.spoiled
 }
 
 // isleOn is the island on a prefix, on top of a block, that a node is a member of, nil if there is none.
@@ -216,7 +221,7 @@ func (c *isle) enlist(n *Node) {
 	if p.machine != nil {
 		c.wires.greet(p)
 	}
-	if t := n.twin; t != nil && t.machine != nil && t.ready(&scope.Partition{}, c.Genesis.Descent.Block) { // the liar's other face
+	if t := n.twin; t != nil && t.ready(&scope.Partition{}, c.Genesis.Descent.Block) { // the liar's other face
 		if t.disk.commit(t.Disk, append(ops, kv.Set(machine.KeyIsland(c.of.id, c.id), g.Encode())), true) == nil {
 			c.Nodes[t.Index].wake()
 		}
@@ -225,7 +230,7 @@ func (c *isle) enlist(n *Node) {
 
 // reopen starts the node's parts in the islands that its disk has.
 func (n *Node) reopen() {
-	if n.machine == nil || n.spoiled || len(n.world.isles.all) == 0 {
+	if !n.sees() || len(n.world.isles.all) == 0 {
 		return
 	}
 	geneses, err := machine.StoredIslands(n.Disk, n.world.id)

@@ -51,7 +51,7 @@ func (w *World) isleNonce() []byte {
 func (c *isle) request() {
 	w, r := c.World, c.isle
 	p := c.members[r.IntN(len(c.members))]
-	if p.machine == nil || p.liar != nil || c.closed[c.of.Nodes[p.Index]] {
+	if !p.sees() || p.liar != nil || c.closed[c.of.Nodes[p.Index]] {
 		return
 	}
 	c.asked++

@@ -20,7 +20,7 @@ const rejoinWait = 3 * time.Second
 func (c *isle) tend() {
 	for i, p := range c.members {
 		n := c.of.Nodes[p.Index]
-		if n.machine == nil || p.machine == nil || n.paused || n.busy || n.liar != nil || n.spoiled {
+		if !n.sees() || p.machine == nil || p.busy || n.liar != nil {
 			continue
 		}
 		if !c.closed[n] && n.apart() > 0 && n.state().Head().Block == c.Genesis.Descent.Block {
@@ -177,7 +177,7 @@ func (c *isle) provable() (size int64) {
 	}
 	for _, p := range c.members {
 		n := c.of.Nodes[p.Index]
-		if n.excused() || n.machine == nil || p.machine == nil || !n.seats(n) {
+		if n.excused() || !n.sees() || p.machine == nil || !n.seats(n) {
 			continue
 		}
 		if src := c.source(n, p); src != nil {

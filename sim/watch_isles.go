@@ -11,8 +11,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// provisional looks for values in the scope that only clients of islands write: they must have come by a Rejoining of an
-// island that is on record.
+// provisional looks for values in the scope that only clients of islands write: they must have come by a Rejoining of
+// an island that is on record.
 func (x *watch) provisional(n *Node) {
 	w := x.w
 	if w.number > 0 || len(w.isles.all) == 0 || n.excused() {
@@ -106,8 +106,8 @@ func (w *World) took(n *Node) map[aweigh.ScopeID]taking {
 	return all
 }
 
-// accounted holds that each mutation of the island that changed something, up to the entry that comes next, was taken or
-// set aside, once, and nothing else.
+// accounted holds that each mutation of the island that changed something, up to the entry that comes next, was taken
+// or set aside, once, and nothing else.
 func (c *isle) accounted(best, member *Node, rec *scope.IslandRecord, took taking) {
 	w, log := c.of, member.state().Lineage()
 	of := make(map[aweigh.Hash]bool)
