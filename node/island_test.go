@@ -175,8 +175,8 @@ func TestIslandsDecideAndRejoin(t *testing.T) {
 	}
 }
 
-// TestFoundersAskAgain: an anchor that founded an island and stopped before it had asked the others to open it asks them
-// in its next life.
+// TestFoundersAskAgain: an anchor that founded an island and stopped before it had asked the others to open it asks
+// them in its next life.
 func TestFoundersAskAgain(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()

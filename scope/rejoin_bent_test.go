@@ -215,8 +215,8 @@ func TestIslandsBringBackWhatFailed(t *testing.T) {
 	}
 }
 
-// TestP54WhatWasSetAsideCanBeVotedOn: a patient write of keys of a partition, which takes no approval otherwise, opens a
-// motion.
+// TestP54WhatWasSetAsideCanBeVotedOn: a patient write of keys of a partition, which takes no approval otherwise, opens
+// a motion.
 func TestP54WhatWasSetAsideCanBeVotedOn(t *testing.T) {
 	r := newShip(t)
 	m := r.put("/ship/log", "1")

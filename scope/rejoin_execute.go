@@ -269,7 +269,8 @@ func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisio
 	}
 	is.Aside++
 	rec := SetAside{Entry: g.first, Mutation: g.mutation.ID, Author: g.mutation.Author, Reason: reason(failure)}
-	for _, key := range g.keys { // the newest change of a key is what the island ended with
+	// The newest change of a key is what the island ended with.
+	for _, key := range g.keys {
 		if err := x.replace(x.space.aside(id, key), rec); err != nil {
 			return nil, err
 		}
