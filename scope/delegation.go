@@ -9,6 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/refusal"
 )
 
 // Delegation is a prefix that a scope has handed to another, which governs it from
@@ -104,7 +105,7 @@ func Segments(all []Delegation, key, end []byte) (parts []Segment) {
 }
 
 // ErrElsewhere is wrapped by failures about keys that another scope decides on.
-var ErrElsewhere = errors.New("scope: another scope decides on these keys")
+var ErrElsewhere = refusal.New(refusal.Denied, "scope: another scope decides on these keys")
 
 // region is which keys are a scope's own.
 type region struct {

@@ -111,7 +111,11 @@ func (c *isle) bringBack(n, p *Node) {
 		by = o
 	}
 	m := c.rejoining(re)
-	b, err := scope.Sign(by.author, c.of.Genesis.Policy.Limits, m)
+	_, reserve, err := by.state().Foresee(m, by.state().Head().Time)
+	if err != nil { // Sign says why
+		reserve = 0
+	}
+	b, err := scope.SignReserving(reserve, by.author, c.of.Genesis.Policy.Limits, m)
 	if err != nil { // from lies within a mutation
 		c.of.holds(Islands, n, rec == nil || from != rec.Next, "what comes next of an island, from entry %d on, is refused: %v", from, err)
 		return
@@ -187,9 +191,10 @@ func (c *isle) provable() (size int64) {
 	return size
 }
 
-// awaited says what of an island the scope has not taken yet, "" if nothing.
+// awaited says what of an island the scope has not taken yet, "" if nothing. Where the scope's time has run ahead, it
+// passes by a little with each block, and other islands have that long to come on record.
 func (w *World) awaited() string {
-	if w.number > 0 {
+	if x := &w.watch.time; w.number > 0 || x.block > w.now.Add(x.lead+time.Second) {
 		return ""
 	}
 	for _, c := range w.isles.all {

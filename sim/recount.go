@@ -153,6 +153,13 @@ func (x *watch) opens(n *Node, m *scope.CheckedMutation, code scope.Code, h *sco
 	asked := slices.ContainsFunc(puts, func(key string) bool { return takes(&e.Policy, key, false) }) ||
 		slices.ContainsFunc(drops, func(key string) bool { return takes(&e.Policy, key, true) })
 	asked = asked || code == scope.Pending && slices.ContainsFunc(slices.Concat(puts, drops), w.touchesOthers)
+	if m.Patient && !asked { // about what an island decided: those are not counted afresh
+		part := func(key string) bool { return e.Policy.PartitionOf([]byte(key)) != nil }
+		if keys := slices.Concat(puts, drops); len(keys) > 0 && part(keys[0]) {
+			x.conduct.opinions.others = x.conduct.opinions.others || code == scope.Pending
+			return
+		}
+	}
 	w.holds(Motions, n, asked == (code == scope.Pending), "a write to %q and %q at height %d is %s", puts, drops, h.Height, code)
 	if !asked || !strings.HasPrefix(slices.Concat(puts, drops)[0], prefix) { // tenants' motions are not counted afresh
 		x.conduct.opinions.others = x.conduct.opinions.others || asked

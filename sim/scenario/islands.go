@@ -32,7 +32,7 @@ const IslePrefix = "/isle/"
 // islands lets anchors without a quorum decide provisionally, in one world of five, and parts the network for long
 // enough: into two sides, or into three.
 func (d drawing) islands(s *Scenario) {
-	if !d.one(5) || s.Nests() || s.Load.Bursts > 0 {
+	if !d.one(5) || s.Nests() || s.Load.Bursts > 0 || len(s.Network.Waits) > 0 {
 		return
 	}
 	n := s.Network.Anchors
