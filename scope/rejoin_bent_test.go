@@ -253,3 +253,17 @@ func TestIslandsHaveNoLeases(t *testing.T) {
 		t.Errorf("the island has %+v", got)
 	}
 }
+
+// TestIslandsRejoinByTheEndOfAnEpoch: the newest block of an island may be the last one of an epoch. The handover after
+// it then leads past it.
+func TestIslandsRejoinByTheEndOfAnEpoch(t *testing.T) {
+	r := newShip(t)
+	r.one(r.put("/ship/log", "1"))
+	c := r.isle("a", "b")
+	c.do(c.put("/ship/log", "2"))
+	src := c.source()
+	src.Handovers = []Handover{{Final: src.Final, Terms: c.epoch().Terms()}} // as if that block ended the epoch
+	if out := r.rejoin("a", src.Announcement()); out.Code != Applied {
+		t.Errorf("%s %s", out.Code, out.Reason)
+	}
+}

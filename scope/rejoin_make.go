@@ -12,17 +12,18 @@ import (
 
 // IslandSource is what a member of an island has of it.
 type IslandSource struct {
-	State     *State  // of the island, at or after Final
-	Genesis   Genesis // of the island
-	Terms     Terms   // see Rejoining
-	Handovers []Handover
+	State     *State     // of the island, at or after Final
+	Genesis   Genesis    // of the island
+	Terms     Terms      // see Rejoining
+	Handovers []Handover // of the island, those after Final included
 	Final     Finality
 	Block     func(aweigh.Height) (*Block, error) // a final block of the island
 }
 
 // Announcement puts the island on record.
 func (i *IslandSource) Announcement() Rejoining {
-	return Rejoining{Genesis: i.Genesis.Encode(), Terms: i.Terms, Handovers: i.Handovers, Final: i.Final}
+	hands := i.Handovers[:min(len(i.Handovers), int(i.Final.Header.Epoch))] // Final may be the block that ends an epoch
+	return Rejoining{Genesis: i.Genesis.Encode(), Terms: i.Terms, Handovers: hands, Final: i.Final}
 }
 
 // Next is the changes of an island from an entry of its lineage on: those of as many whole mutations as fit into so

@@ -194,7 +194,15 @@ func (c *isle) provable() (size int64) {
 // awaited says what of an island the scope has not taken yet, "" if nothing. Where the scope's time has run ahead, it
 // passes by a little with each block, and other islands have that long to come on record.
 func (w *World) awaited() string {
-	if x := &w.watch.time; w.number > 0 || x.block > w.now.Add(x.lead+time.Second) {
+	if x := &w.watch.time; x.block > w.now.Add(x.lead+time.Second) {
+		return ""
+	}
+	return w.untaken()
+}
+
+// untaken is awaited, however long it may take.
+func (w *World) untaken() string {
+	if w.number > 0 {
 		return ""
 	}
 	for _, c := range w.isles.all {

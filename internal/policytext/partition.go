@@ -167,3 +167,21 @@ func partitions(n *yaml.Node) (all []scope.Partition, err error) {
 	slices.SortStableFunc(all, func(a, b scope.Partition) int { return bytes.Compare(a.Prefix, b.Prefix) })
 	return all, err
 }
+
+// oddPartitions warns of the partitions that a policy has and another has not.
+func oddPartitions(from, to *scope.Policy) (all []string) {
+	for i := range to.Partitions {
+		p := &to.Partitions[i]
+		if slices.ContainsFunc(from.Partitions, func(q scope.Partition) bool { return writePartition(&q) == writePartition(p) }) {
+			continue
+		}
+		if 2*p.Num < p.Den {
+			all = append(all, fmt.Sprintf("an island of %d/%d of the weight decides by less than a third of it, so anchors that lie, as few as the scope tolerates, "+
+				"could make one up, and bring writes back that authors signed for it; share=1/2 excludes that", p.Num, p.Den))
+		}
+		if len(p.Prefix) > 0 && p.Prefix[0] != '/' {
+			all = append(all, fmt.Sprintf("the partition of %q covers no key that begins with a slash, as most do; did you mean prefix=%s?", p.Prefix, quoted("/"+string(p.Prefix))))
+		}
+	}
+	return all
+}

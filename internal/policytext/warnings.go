@@ -16,6 +16,7 @@ func Warnings(from, to scope.Policy) (all []string) {
 			"this brings it back: aweigh auth grant anchors --anchors --here")
 	}
 	all = append(all, oddAuthors(from, to)...)
+	all = append(all, oddPartitions(&from, &to)...)
 	known := make(map[string]bool)
 	for _, a := range from.Approvals {
 		known[writeApproval(a)] = true

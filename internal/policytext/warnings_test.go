@@ -37,6 +37,30 @@ func TestOddVerbsOfAuthorsAreWarnedOf(t *testing.T) {
 	}
 }
 
+// TestOddPartitionsAreWarnedOf: an island that decides by less than a third of the weight, and keys that none has.
+func TestOddPartitionsAreWarnedOf(t *testing.T) {
+	for text, want := range map[string]string{ // order-free: each is checked alone
+		"prefix=/ship/ share=1/2 after=1m gather=1m window=1h": "",
+		"prefix=/ship/ share=2/5 after=1m gather=1m window=1h": "share=1/2 excludes that",
+		"prefix=ship/ share=1/2 after=1m gather=1m window=1h":  "did you mean prefix=/ship/?",
+	} {
+		p, err := policytext.ParsePartition(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := scope.DefaultPolicy(quorum.BFT)
+		to := from
+		to.Partitions = []scope.Partition{p}
+		all := policytext.Warnings(from, to)
+		if got := strings.Join(all, "; "); (want == "") != (got == "") || !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+		if again := policytext.Warnings(to, to); len(again) > 0 {
+			t.Errorf("%s: warned of though it is in force: %q", text, again)
+		}
+	}
+}
+
 // TestNodesThatWriteNoMoreAreWarnedOf: a policy after which the clients of nodes cannot write is odd, however it comes.
 func TestNodesThatWriteNoMoreAreWarnedOf(t *testing.T) {
 	from := scope.DefaultPolicy(quorum.BFT)
