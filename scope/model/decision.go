@@ -91,8 +91,7 @@ func (m *Model) closing(p *motion) scope.Ending {
 	return scope.Ending{Fate: scope.Carried, Revision: m.view.Revision, Succeeded: true}
 }
 
-// decided takes from a node which decisions do not take effect as the epoch ends, and which policies are closed, since
-// another one takes effect.
+// decided takes from a node which decisions do not take effect as the epoch ends.
 func (m *Model) decided() {
 	for i := range m.block.told.Log {
 		e := &m.block.told.Log[i]
@@ -102,11 +101,18 @@ func (m *Model) decided() {
 			p.ending.Fate = scope.Void
 			p.ending.Reason = "it had the approvals, but could not take effect with what was decided before: " + e.Reason
 		}
-		if why, ok := strings.CutPrefix(e.Reason, scope.Superseded.String()+": "); ok && e.Class == lineage.Closed {
-			if p != nil && p.ending == nil && p.mut.Decision.Kind == scope.SetPolicy {
-				m.begin(p.mut)
-				m.close(p, scope.Ending{Fate: scope.Superseded, Reason: why})
-			}
+	}
+}
+
+// superseded takes from a node which motions about policies are closed, since another one takes effect. That is the last
+// that an epoch's end does.
+func (m *Model) superseded() {
+	for i := range m.block.told.Log {
+		e := &m.block.told.Log[i]
+		why, ok := strings.CutPrefix(e.Reason, scope.Superseded.String()+": ")
+		if p := m.docket.motions[votes.MotionID(e.Mutation)]; ok && e.Class == lineage.Closed && p != nil && p.ending == nil && p.mut.Decision.Kind == scope.SetPolicy {
+			m.begin(p.mut)
+			m.close(p, scope.Ending{Fate: scope.Superseded, Reason: why})
 		}
 	}
 }

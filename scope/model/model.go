@@ -187,6 +187,7 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	m.decided()
 	m.readmitted()
 	m.delegate()
+	m.superseded()
 	m.entries()
 	m.view.Lineage = told.First + int64(len(told.Log))
 	m.view.dropUnusedRates()
