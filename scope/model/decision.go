@@ -104,8 +104,8 @@ func (m *Model) decided() {
 	}
 }
 
-// superseded takes from a node which motions about policies are closed, since another one takes effect. That is the last
-// that an epoch's end does.
+// superseded takes from a node which motions about policies are closed, since another one takes effect. That is the
+// last that an epoch's end does.
 func (m *Model) superseded() {
 	for i := range m.block.told.Log {
 		e := &m.block.told.Log[i]
