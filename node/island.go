@@ -119,18 +119,7 @@ func (n *Node) openIsland(of *Replica, g scope.Genesis) (*island, error) {
 	n.islands.mu.Lock()
 	n.islands.all = append(n.islands.all, is)
 	n.islands.mu.Unlock()
-	n.add(c)
-	n.mu.RLock()
-	runs := n.session != nil
-	n.mu.RUnlock()
-	if !runs { // Start does the rest
-		return is, nil
-	}
-	n.meetMembers(c)
-	for _, info := range n.host.Peers() {
-		c.peer(info.ID, true)
-	}
-	return is, n.host.Join(c.topic())
+	return is, n.join(c)
 }
 
 // tendIslands founds islands where there is no quorum, and brings back what they decided.
@@ -239,7 +228,7 @@ func (n *Node) island(p *Replica, keys referral.Ranges) (*island, error) {
 		return true
 	})
 	if part == nil || outside != nil {
-		return nil, fmt.Errorf("%w: no partition of the policy covers %s: give a key or a prefix of one (aweigh policy show)", ErrNoIsland, rangeName(outside))
+		return nil, fmt.Errorf("%w: no partition of the policy covers %s: give a key, or a prefix within a partition (aweigh policy show)", ErrNoIsland, rangeName(outside))
 	}
 	if is := n.islandOf(p, part.Prefix, p.LastHead().Block); is != nil && is.closed.IsZero() {
 		return is, nil

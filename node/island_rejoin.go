@@ -30,12 +30,18 @@ const (
 
 // tendIsland notes whether the scope decides again, and brings back what the island decided.
 func (n *Node) tendIsland(is *island) {
-	decides := n.apart(is.of) == 0 && is.of.Reach().Failures >= 0
+	all := is.replica.LastHead().LineageSize
 	n.islands.mu.Lock()
-	defer n.islands.mu.Unlock()
-	if is.done = is.done && is.replica.LastHead().LineageSize == is.all; is.done || is.busy { // a member may have lacked blocks
+	is.done = is.done && all == is.all // a member may have lacked blocks
+	rests := is.done || is.busy
+	n.islands.mu.Unlock()
+	if rests {
 		return
 	}
+	decides := n.apart(is.of) == 0 && is.of.Reach().Failures >= 0
+	turn := time.Duration(is.rank()) * rejoinTurn
+	n.islands.mu.Lock()
+	defer n.islands.mu.Unlock()
 	if is.closed.IsZero() {
 		if !decides && is.of.LastHead().Block == is.genesis.Descent.Block {
 			return
@@ -43,10 +49,9 @@ func (n *Node) tendIsland(is *island) {
 		is.closed = time.Now()
 		is.of.log.Info("the island takes no more changes: the scope decides again", "island", is.replica.id.Short())
 	}
-	if !decides || time.Since(is.closed) < time.Duration(is.rank())*rejoinTurn {
-		return
+	if decides && time.Since(is.closed) >= turn {
+		is.busy = n.spawn("bringing back an island", func(ctx context.Context) { n.rejoin(ctx, is) })
 	}
-	is.busy = n.spawn("bringing back an island", func(ctx context.Context) { n.rejoin(ctx, is) })
 }
 
 // rejoin brings an island's decisions into the scope, until the scope has all of them or has no quorum.

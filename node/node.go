@@ -384,18 +384,23 @@ func (n *Node) open(p *Replica, d scope.Delegation) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c, n.join(c)
+}
+
+// join adds a replica to the node's, and lets it meet the peers.
+func (n *Node) join(c *Replica) error {
 	n.add(c)
 	n.mu.RLock()
 	runs := n.session != nil
 	n.mu.RUnlock()
 	if !runs { // Start does the rest
-		return c, nil
+		return nil
 	}
 	n.meetMembers(c)
 	for _, info := range n.host.Peers() {
 		c.peer(info.ID, true)
 	}
-	return c, n.host.Join(c.topic())
+	return n.host.Join(c.topic())
 }
 
 // delegates notes which prefixes the scope has delegated.

@@ -81,7 +81,7 @@ func checkRejoining(content []byte) (*CheckedRejoining, error) {
 		return nil, err
 	}
 	if !c.Origin.IsIsland() {
-		return nil, errors.New("what rejoins is no island")
+		return nil, errors.New("the scope that rejoins is no island")
 	}
 	c.Island = GenesisHash(c.Genesis)
 	if err := c.founded(); err != nil {

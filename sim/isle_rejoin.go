@@ -139,7 +139,7 @@ func (c *isle) rejoining(re scope.Rejoining) scope.Mutation {
 	return m
 }
 
-// bend changes a Rejoining, as a member may that lies. Nobody takes what comes of it.
+// bend changes a Rejoining, as a member may that lies. No node takes the result.
 func (c *isle) bend(n *Node, whole scope.Rejoining) {
 	var re scope.Rejoining
 	must.OK(canon.Decode(canon.Encode(whole), &re), "copying a Rejoining")

@@ -48,7 +48,7 @@ func TestIslandsAreHeldToTheirScope(t *testing.T) {
 			c.enlist(w.Nodes[c.members[0].Index])
 			c.id = id
 		}, "computes another island"},
-		"nobody brings it back": {func(w *World) {
+		"no member brings it back": {func(w *World) {
 			var again func()
 			again = func() {
 				for _, c := range w.isles.all {

@@ -211,7 +211,7 @@ func (a *app) get() *cobra.Command {
 			return s.keyNotFound(ctx, start, args[0])
 		}
 		a.more(resp, s.Format)
-		_ = a.provisional(resp.Header, s.Format) // a read that asks for it is done
+		_ = a.provisional(resp.Header, s.Format) // no error: the read did what was asked
 		return s.Printer.Range(resp, end == nil)
 	})
 }
