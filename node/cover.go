@@ -49,6 +49,9 @@ func (n *Replica) serveCover(ctx context.Context, p machine.Peer, ask coverAsk) 
 		return nil, err
 	}
 	h := n.LastHead()
+	if h.Height == 0 { // genesis is no block, and nothing precedes it
+		return canon.Encode(coverSaid{}), nil
+	}
 	b, err := n.History().Block(h.Height)
 	if err != nil {
 		return nil, err

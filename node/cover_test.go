@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -111,6 +112,12 @@ func TestAnchorsWithoutRightsAskNoOther(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	n := c.nodes[0]
+	ask := canon.Encode(coverAsk{})
+	asked := c.nodes[1].root
+	raw, err := asked.request(ctx, n.host.ID(), append([]byte(askCover), ask...))
+	if err != nil || !bytes.Equal(raw, canon.Encode(coverSaid{})) {
+		t.Errorf("no block is final, and the answer is %x, %v", raw, err)
+	}
 	b, err := scope.Sign(alice, policy.Limits, scope.Mutation{
 		Scope: n.root.id, Class: scope.Write, Content: canon.Encode(putTxn("/a", "1")), Nonce: []byte("12345678"),
 		ValidUntil: aweigh.InstantOf(time.Now().Add(time.Minute)),
@@ -124,9 +131,16 @@ func TestAnchorsWithoutRightsAskNoOther(t *testing.T) {
 	if _, _, err := n.Prove(ctx, []byte("/a")); !errors.Is(err, scope.ErrDenied) {
 		t.Errorf("its own proof: %v", err)
 	}
-	ask := canon.Encode(coverAsk{Above: n.root.LastHead().Height})
+	above := n.root.LastHead().Height
+	eventually(t, ctx, "the asked anchor has the block", func() error {
+		if h := asked.LastHead().Height; h < above {
+			return fmt.Errorf("its last block is %d, and %d is final", h, above)
+		}
+		return nil
+	})
+	ask = canon.Encode(coverAsk{Above: above})
 	began := time.Now()
-	if _, err := c.nodes[1].root.request(ctx, n.host.ID(), append([]byte(askCover), ask...)); !errors.Is(err, scope.ErrDenied) {
+	if _, err := asked.request(ctx, n.host.ID(), append([]byte(askCover), ask...)); !errors.Is(err, scope.ErrDenied) {
 		t.Errorf("asked by another: %v, after %s", err, time.Since(began))
 	}
 }
