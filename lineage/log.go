@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/kv"
 )
@@ -95,7 +96,7 @@ func (l *Log) Append(entries ...Entry) ([]kv.Op, error) {
 	raw := make([][]byte, len(entries))
 	hashes := make([]byte, 0, int(last-first)*tlog.HashSize)
 	for i := range entries {
-		raw[i] = entries[i].Encode()
+		raw[i] = canon.Encode(&entries[i])
 		hashes = l.push(hashes, tlog.RecordHash(raw[i]))
 	}
 	return l.hashRuns(l.entryRuns(nil, raw), hashes), nil

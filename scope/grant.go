@@ -184,8 +184,11 @@ func (m *CheckedMutation) granted() []byte {
 // Granted is the principal that the grants of a mutation name, as lineage entries have it; nil without grants, or if
 // the first cannot be decoded.
 func (m *Mutation) Granted() []byte {
+	if len(m.Grants) == 0 {
+		return nil
+	}
 	var g Grant
-	if len(m.Grants) == 0 || canon.Decode(m.Grants[0], &g) != nil {
+	if canon.Decode(m.Grants[0], &g) != nil {
 		return nil
 	}
 	p := g.By.ID()

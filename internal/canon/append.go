@@ -17,21 +17,28 @@ import (
 // appender appends the encoding of an addressable value of one type.
 type appender func(b []byte, v reflect.Value) []byte
 
+// encoder encodes values of one type. Values that are not addressable are copied to one of its copies first.
+type encoder struct {
+	append appender
+	copies sync.Pool // of reflect.Value: pointers to zero values
+}
+
 // Encoders of types, and buffers, are shared by all goroutines.
 var (
-	appenders sync.Map // of reflect.Type
-	rooms     = sync.Pool{New: func() any { return new([]byte) }}
+	encoders sync.Map // of reflect.Type
+	rooms    = sync.Pool{New: func() any { return new([]byte) }}
 )
 
-// appenderOf is looked up anew for every slice and pointer, since a type may
+// encoderOf is looked up anew for every slice and pointer, since a type may
 // contain itself.
-func appenderOf(t reflect.Type) appender {
-	if a, ok := appenders.Load(t); ok {
-		return a.(appender)
+func encoderOf(t reflect.Type) *encoder {
+	if e, ok := encoders.Load(t); ok {
+		return e.(*encoder)
 	}
-	a := newAppender(t)
-	appenders.Store(t, a)
-	return a
+	e := &encoder{append: newAppender(t)}
+	e.copies.New = func() any { return reflect.New(t) }
+	encoders.Store(t, e)
+	return e
 }
 
 // The major types and simple values of RFC 8949, sections 3.1 and 3.3.
@@ -121,7 +128,7 @@ func appendInt(b []byte, v reflect.Value) []byte {
 func appendElements(b []byte, v reflect.Value) []byte {
 	n := v.Len()
 	b = AppendHead(b, MajorArray, uint64(n))
-	appendElement := appenderOf(v.Type().Elem())
+	appendElement := encoderOf(v.Type().Elem()).append
 	for i := range n {
 		b = appendElement(b, v.Index(i))
 	}
@@ -133,16 +140,19 @@ func appendValue(b []byte, v reflect.Value) []byte {
 	if v.Kind() == reflect.Pointer {
 		return appendPointer(b, v)
 	}
-	p := reflect.New(v.Type())
+	e := encoderOf(v.Type())
+	p := e.copies.Get().(reflect.Value)
+	defer e.copies.Put(p)
+	defer p.Elem().SetZero() // it must not keep alive what the value refers to
 	p.Elem().Set(v)
-	return appendPointer(b, p)
+	return e.append(b, p.Elem())
 }
 
 func appendPointer(b []byte, v reflect.Value) []byte {
 	if v.IsNil() {
 		return append(b, simpleNull)
 	}
-	return appenderOf(v.Type().Elem())(b, v.Elem())
+	return encoderOf(v.Type().Elem()).append(b, v.Elem())
 }
 
 // newStructAppender takes structs that are arrays of their fields: those with a
@@ -162,7 +172,7 @@ func newStructAppender(t reflect.Type) appender {
 		case f.Anonymous || f.IsExported() && f.Tag.Get("cbor") != "":
 			panic(fmt.Sprintf("canon: %v has a field of an unknown kind, %s", t, f.Name))
 		case f.IsExported():
-			fields = append(fields, field{i, appenderOf(f.Type)})
+			fields = append(fields, field{i, encoderOf(f.Type).append})
 		}
 	}
 	return func(b []byte, v reflect.Value) []byte {
