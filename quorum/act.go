@@ -7,13 +7,17 @@ import (
 )
 
 // advance enters the view after the highest one known to be over (P11).
-func (e *Engine) advance(now aweigh.Instant) {
-	if e.vouch == Finalize {
+func (e *Engine) advance(now aweigh.Instant, out *Output) {
+	switch e.cfg.Rules.Mode {
+	case Crash:
 		e.leave(now)
+	case Fast:
+		e.leaveFast(e.round(e.view), out)
 	}
 	if e.ended < e.view {
 		return
 	}
+	e.ground(e.ended+1, out)
 	e.judge(e.round(e.ended))
 	e.view = e.ended + 1
 	e.entered, e.deadline = now, 0
@@ -48,18 +52,27 @@ func (e *Engine) judge(r *round) {
 // act does what the state of the views requires.
 func (e *Engine) act(now aweigh.Instant, out *Output) {
 	for _, v := range e.fresh { // P14
-		if r := e.rounds[v]; r != nil && v >= e.floor && !r.signed[Nullify] && !r.signed[Finalize] {
+		r := e.rounds[v]
+		if e.cfg.Rules.Mode == Fast {
+			if r != nil {
+				r.slowAt = now.Add(e.cfg.Timing.Offer)
+				e.slowly = append(e.slowly, v)
+			}
+			continue
+		}
+		if r != nil && v >= e.floor && !r.signed[Nullify] && !r.signed[Finalize] {
 			e.sign(r, Subject{Kind: Finalize, View: v, Block: r.cert(Notarize).Subject.Block}, out)
 			e.pledged(r.cert(Notarize))
 		}
 	}
 	e.fresh = e.fresh[:0]
+	e.slow(now, out)
 
 	if e.vouch == Finalize {
 		e.forgo(out)
 	}
 	r := e.round(e.view)
-	if p := r.proposal; p != nil && r.check == unchecked && !r.signed[e.vouch] && e.linked(p) {
+	if p := r.proposal; p != nil && r.check == unchecked && !r.signed[e.vouch] && e.linked(p.Vote.View, p.Parent) {
 		r.check = checking
 		out.Check = append(out.Check, *p)
 	}
@@ -82,6 +95,10 @@ func (e *Engine) act(now aweigh.Instant, out *Output) {
 func (e *Engine) sign(r *round, s Subject, out *Output) {
 	if e.seat >= 0 {
 		r.signed[s.Kind] = true
+		if s.Kind == Notarize {
+			r.own = s.Block
+			e.ground(s.View+1, out)
+		}
 		out.Sign = append(out.Sign, s)
 	}
 }
@@ -89,7 +106,13 @@ func (e *Engine) sign(r *round, s Subject, out *Output) {
 // nullify gives the view up, unless this anchor has done so or may not (P7, P15).
 func (e *Engine) nullify(r *round, out *Output) {
 	if !r.signed[Nullify] && !r.signed[Finalize] {
-		e.sign(r, Subject{Kind: Nullify, View: r.view}, out)
+		s := Subject{Kind: Nullify, View: r.view}
+		if e.cfg.Rules.Mode == Fast {
+			if s.Block = r.own; s.Block.IsZero() {
+				s.Block = NoBlock
+			}
+		}
+		e.sign(r, s, out)
 		if out.Build != nil && out.Build.View == r.view { // asked for a moment ago
 			out.Build = nil
 		}
@@ -102,20 +125,20 @@ func (e *Engine) leads(r *round) bool { return e.seat >= 0 && r.leader == e.cfg.
 // linked checks P12: the parent is notarized (or, where one round decides, vouched for) and every view between is
 // nullified. It uses the parent's hash, which the block itself contains; the parent's view, which the sender adds,
 // proves nothing.
-func (e *Engine) linked(p *Proposal) bool {
-	for v := p.Vote.View - 1; v > 0 && v >= e.final; v-- {
+func (e *Engine) linked(view aweigh.View, parent aweigh.Hash) bool {
+	for v := view - 1; v > 0 && v >= e.final; v-- {
 		r := e.rounds[v]
 		if r == nil {
 			return false
 		}
-		if base, ok := e.base(r); ok && base == p.Parent {
+		if base, ok := e.base(r); ok && base == parent || e.mayStand(r, parent) {
 			return true
 		}
-		if !r.has(Nullify) {
+		if !r.skipped() {
 			return false
 		}
 	}
-	return e.final == 0 && p.Parent == e.cfg.Root
+	return e.final == 0 && parent == e.cfg.Root
 }
 
 // Slot returns where this anchor would propose now: the parent with its proof. ok is false if it does not lead the
@@ -130,16 +153,18 @@ func (e *Engine) Slot() (s Slot, ok bool) {
 		// A view that was nullified is skipped even if an anchor vouched for its block: it may be that no remaining
 		// anchor has the block.
 		c, certified := r.block()
-		if base, ok := e.base(r); ok && (certified || !r.has(Nullify)) {
+		if base, ok := e.base(r); ok && (certified || !r.skipped()) {
 			if s.Parent, s.ParentView = base, v; certified {
 				s.Proof = append(s.Proof, c)
 			}
 			return s, true
 		}
-		if !r.has(Nullify) {
+		if !r.skipped() {
 			return Slot{}, false
 		}
-		s.Proof = append(s.Proof, r.cert(Nullify))
+		if r.has(Nullify) {
+			s.Proof = append(s.Proof, r.cert(Nullify))
+		}
 	}
 	return s, true
 }

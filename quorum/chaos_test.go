@@ -95,8 +95,11 @@ func newWorld(t *testing.T, seed int64) *world {
 		total += weights[i]
 	}
 	mode := quorum.BFT
-	if w.rnd.Intn(4) == 0 {
+	switch w.rnd.Intn(4) {
+	case 0:
 		mode = quorum.Crash
+	case 1:
+		mode = quorum.Fast
 	}
 	budget := mode.FaultBudget(total)
 	for _, i := range w.rnd.Perm(len(weights)) {
@@ -199,7 +202,10 @@ func (w *world) lie() {
 // subject is anything about a view.
 func (w *world) subject(v aweigh.View) quorum.Subject {
 	s := quorum.Subject{Kind: []quorum.Kind{quorum.Notarize, quorum.Nullify, quorum.Finalize}[w.rnd.Intn(3)], View: v}
-	if s.Kind == quorum.Nullify {
+	if s.Kind == quorum.Nullify && (w.net.cfg.Rules.Mode != quorum.Fast || w.rnd.Intn(2) == 0) {
+		if w.net.cfg.Rules.Mode == quorum.Fast {
+			s.Block = quorum.NoBlock
+		}
 		return s
 	}
 	s.Block = w.net.block(fmt.Sprintf("b%dx", v), v, w.net.cfg.Root, 0)

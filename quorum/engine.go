@@ -17,8 +17,9 @@ const Ahead = 64
 // function of its Config and of the inputs and instants given to it. It is not safe for concurrent use.
 type Engine struct {
 	cfg    Config
-	vouch  Kind // of the votes for blocks: Mode.Vouch
-	seat   int  // of cfg.Self; -1: this engine only watches
+	vouch  Kind       // of the votes for blocks: Mode.Vouch
+	fast   FastBounds // bounds of mode Fast
+	seat   int        // of cfg.Self; -1: this engine only watches
 	rounds map[aweigh.View]*round
 	order  []aweigh.View // the keys of rounds, ascending
 
@@ -29,6 +30,7 @@ type Engine struct {
 	floor aweigh.View // views below are closed, except for finalizations
 
 	fresh    []aweigh.View // notarized since the last step
+	slowly   []aweigh.View // notarized, in mode Fast, and neither decided nor finalized by this anchor
 	restored *Output       // the output of Restore; nil after the first step
 
 	now      aweigh.Instant // of the step
@@ -57,6 +59,7 @@ func NewEngine(cfg Config) *Engine {
 	e := &Engine{
 		cfg:    cfg,
 		vouch:  cfg.Rules.Mode.Vouch(),
+		fast:   cfg.Rules.FastBounds(cfg.Weights),
 		seat:   -1,
 		rounds: make(map[aweigh.View]*round),
 		view:   1,
@@ -74,6 +77,8 @@ func NewEngine(cfg Config) *Engine {
 // certificates that it held, of which those below the last finalization may be missing. It must be called before the
 // first Step. A leader that restarts has its vote on record, and so proposes nothing else in that view.
 //
+// In mode Fast, the votes include those of all Grounds.
+//
 // The record must hold the notarization under every finalize vote. Without it an anchor could neither nullify the view
 // nor prove how it ended, and could not answer for its Pledge.
 func (e *Engine) Restore(own []Vote, certs []Certificate) {
@@ -84,7 +89,9 @@ func (e *Engine) Restore(own []Vote, certs []Certificate) {
 	}
 	e.view = max(e.view, e.ended+1)
 	for _, v := range own {
-		e.view = max(e.view, v.View)
+		if v.Anchor == e.cfg.Self {
+			e.view = max(e.view, v.View)
+		}
 	}
 	for _, v := range own {
 		e.vote(&v, e.restored)
@@ -97,7 +104,9 @@ func (e *Engine) Restore(own []Vote, certs []Certificate) {
 			}
 		}
 	}
-	must.Hold(len(e.restored.Faults) == 0, "the votes on record contradict each other (P7)")
+	for _, f := range e.restored.Faults { // those of others stand on record with what they signed
+		must.Hold(f.First.Anchor != e.cfg.Self, "the votes on record contradict each other (P7)")
+	}
 	for seat := range e.heard {
 		e.heard[seat] = e.view
 	}
@@ -169,7 +178,7 @@ func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
 			e.link(in)
 		}
 	}
-	e.advance(now)
+	e.advance(now, &out)
 	e.act(now, &out)
 	e.time(now, &out)
 	if len(out.Certified) > 1 {

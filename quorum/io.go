@@ -93,6 +93,13 @@ type Slot struct {
 	Proof      []Certificate // the parent's certificate, if it has one, and the nullifications between (P12)
 }
 
+// Ground is all that an engine of mode Fast holds of the nullify ballots of a view, with the leader's votes for blocks of
+// the view. It takes the place of an earlier Ground of the view.
+type Ground struct {
+	View  aweigh.View
+	Votes []Vote
+}
+
 // Fault is two conflicting votes of one anchor (P36).
 type Fault struct{ First, Second Vote }
 
@@ -107,7 +114,7 @@ type Offer struct {
 	Propose      aweigh.View // repeat the own proposal of this view, 0: none
 }
 
-// Output is what must be done after a step, in the order of the fields. All of Sign and Certified must be durable
+// Output is what must be done after a step, in the order of the fields. All of Sign, Certified and Grounds must be durable
 // before any of it is sent: after a restart, an anchor could not account for a finalize vote without the notarization
 // on record.
 type Output struct {
@@ -115,7 +122,9 @@ type Output struct {
 	Build     *Slot          // build a block, sign notarize for it, make both durable, send and feed back the Proposal
 	Check     []Proposal     // check these blocks; feed back a Verdict for each
 	Certified []Certificate  // first seen or formed in this step, ordered by view; pass on (P11)
-	Final     []Certificate  // finalizations with a higher view than all before
+	Grounds   []Ground       // ballots on which what is signed rests; they must be durable as well (mode Fast)
+	Passed    []aweigh.View  // views that nullify ballots ended without a block, where no certificate does (mode Fast)
+	Final     []Certificate  // with a higher view than all before: finalizations, and notarizations that decide
 	Faults    []Fault        // at most one for each anchor and view
 	Offer     *Offer         // send to all
 	Wake      aweigh.Instant // step again at this instant if nothing happens before; 0: never

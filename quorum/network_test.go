@@ -55,6 +55,7 @@ type peer struct {
 
 	votes     []quorum.Vote
 	certs     []quorum.Certificate
+	grounds   map[aweigh.View][]quorum.Vote
 	proposals map[aweigh.View]parcel
 	finals    []aweigh.Hash
 
@@ -100,7 +101,7 @@ func newNetwork(cfg quorum.Config, liars ...int) *network {
 		Lies: func(a aweigh.AnchorID) bool { return slices.Contains(liars, n.id(a)) },
 	})
 	for i := range cfg.Weights.Len() {
-		p := &peer{id: i + 1, as: i + 1, liar: slices.Contains(liars, i+1), proposals: map[aweigh.View]parcel{}, content: map[aweigh.Hash]bool{}, view: 1, tip: cfg.Root}
+		p := &peer{id: i + 1, as: i + 1, liar: slices.Contains(liars, i+1), proposals: map[aweigh.View]parcel{}, grounds: map[aweigh.View][]quorum.Vote{}, content: map[aweigh.Hash]bool{}, view: 1, tip: cfg.Root}
 		if !p.liar {
 			p.engine = quorum.NewEngine(n.config(p))
 		}
@@ -120,7 +121,7 @@ func (n *network) peer(id int) *peer { return n.peers[id-1] }
 // twin runs a lying anchor twice on its key: both machines do what an honest one does.
 func (n *network) twin(liar int) {
 	p := n.peer(liar)
-	q := &peer{id: len(n.peers) + 1, as: p.as, liar: true, proposals: map[aweigh.View]parcel{}, content: map[aweigh.Hash]bool{}, view: 1, tip: n.cfg.Root}
+	q := &peer{id: len(n.peers) + 1, as: p.as, liar: true, proposals: map[aweigh.View]parcel{}, grounds: map[aweigh.View][]quorum.Vote{}, content: map[aweigh.Hash]bool{}, view: 1, tip: n.cfg.Root}
 	p.engine, q.engine = quorum.NewEngine(n.config(p)), quorum.NewEngine(n.config(q))
 	n.peers = append(n.peers, q)
 }
@@ -252,6 +253,12 @@ func (n *network) step(p *peer, in ...quorum.Input) {
 			p.working = work
 			in = append(in, quorum.Work(work))
 		}
+		for _, v := range p.engine.Unplaced() { // asks for the block
+			if n.obtain(p, v.Block) {
+				b := n.blocks[v.Block]
+				in = append(in, quorum.Proposal{Vote: v, Parent: b.parent})
+			}
+		}
 		if len(in) == 0 {
 			p.wake = out.Wake
 			if p.wake != 0 && p.wake <= n.now {
@@ -273,6 +280,9 @@ func (n *network) follow(p *peer, out quorum.Output) (in []quorum.Input) {
 		if b := n.blocks[c.Subject.Block]; c.Subject.Kind != quorum.Nullify && b.view > n.blocks[p.tip].view {
 			p.tip = c.Subject.Block
 		}
+	}
+	for _, g := range out.Grounds {
+		p.grounds[g.View] = g.Votes
 	}
 	if v := p.engine.View(); v != p.view {
 		p.view = v
@@ -497,7 +507,7 @@ func (n *network) crash(p *peer) { p.engine, p.wake = nil, 0 }
 // obtain gets the content of a block and its ancestors from any anchor that has it.
 // A liar's block exists by name only; the network makes its content up.
 func (n *network) obtain(p *peer, h aweigh.Hash) bool {
-	for ; h != n.cfg.Root && !h.IsZero() && n.cfg.Rules.Mode == quorum.Crash && !p.content[h]; h = n.blocks[h].parent {
+	for ; h != n.cfg.Root && !h.IsZero() && n.cfg.Rules.Mode != quorum.BFT && !p.content[h]; h = n.blocks[h].parent {
 		if !slices.ContainsFunc(n.peers, func(q *peer) bool { return q.engine != nil && q.content[h] }) {
 			return false
 		}
@@ -521,7 +531,11 @@ func (n *network) restart(p *peer) {
 	}
 	p.content = kept
 	p.engine = quorum.NewEngine(n.config(p))
-	p.engine.Restore(p.votes, p.certs)
+	all := slices.Clone(p.votes)
+	for v := range p.view + quorum.Ahead {
+		all = append(all, p.grounds[v]...)
+	}
+	p.engine.Restore(all, p.certs)
 	p.carried, p.working = n.blocks[p.tip].content, false
 	p.view = p.engine.View()
 	n.log("%d: restart in view %d, final %d", p.id, p.view, p.engine.Final())

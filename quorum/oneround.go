@@ -55,6 +55,9 @@ func (e *Engine) forgo(out *Output) {
 // that an anchor vouched for, since it may be final as far as this engine knows.
 func (e *Engine) base(r *round) (block aweigh.Hash, ok bool) {
 	if c, ok := r.block(); ok || e.vouch == Notarize {
+		if picked := e.picked(r); !ok && !picked.IsZero() {
+			return picked, true
+		}
 		return c.Subject.Block, ok
 	}
 	for i := range r.counts {
@@ -87,12 +90,12 @@ func (e *Engine) Stands(v aweigh.View) bool {
 // Unfinalized returns the highest view with a block that is not final but may become so, as far as this engine knows;
 // if there is none, the last final view. Where one round decides, an anchor answers a linearizable read with it (P23).
 func (e *Engine) Unfinalized() aweigh.View {
-	if e.vouch == Notarize {
+	if e.cfg.Rules.Mode == BFT {
 		return e.tip
 	}
 	for i := len(e.order) - 1; i >= 0 && e.order[i] > e.final; i-- {
 		r := e.rounds[e.order[i]]
-		if _, ok := e.base(r); ok && !r.has(Nullify) {
+		if _, ok := e.base(r); (ok || !r.own.IsZero()) && !r.skipped() {
 			return r.view
 		}
 	}
@@ -103,7 +106,7 @@ func (e *Engine) Unfinalized() aweigh.View {
 // final.
 func (e *Engine) Decided(to aweigh.View) bool {
 	for v := e.final + 1; v <= to; v++ {
-		if r := e.rounds[v]; r == nil || !r.has(Nullify) {
+		if r := e.rounds[v]; r == nil || !r.skipped() {
 			return false
 		}
 	}

@@ -23,6 +23,14 @@ type round struct {
 
 	signed [Finalize + 1]bool // kinds of which this anchor signed a vote
 	asked  bool               // to build
+
+	// In mode Fast:
+	own       aweigh.Hash    // the block that this anchor notarized
+	evidenced []evidenced    // blocks that the leader voted for
+	seconds   []Vote         // further nullify ballots of anchors that signed several
+	grounds   int            // votes in the last Ground
+	passes    bool           // nullify ballots prove that no block is final
+	slowAt    aweigh.Instant // finalize is signed then, if the view is not decided before
 }
 
 // check is how far the validation of a round's proposal got.
@@ -66,7 +74,10 @@ func (r *round) cert(k Kind) Certificate {
 func (r *round) has(k Kind) bool { return r.certs[k] != nil }
 
 // over reports whether the view ended, so that the next can be entered (P11).
-func (r *round) over() bool { return r.has(Notarize) || r.has(Nullify) || r.has(Finalize) }
+func (r *round) over() bool { return r.has(Notarize) || r.skipped() || r.has(Finalize) }
+
+// skipped reports whether the view may be passed over (P12): it was nullified.
+func (r *round) skipped() bool { return r.has(Nullify) || r.passes }
 
 // block returns the certificate that names the view's block; ok is false if there is none.
 func (r *round) block() (Certificate, bool) {
@@ -95,14 +106,7 @@ func (r *round) held(k Kind, seat int) Subject {
 
 // rival returns the kind of a vote that conflicts with v and that the same anchor has cast (P36).
 func (r *round) rival(v *Vote, seat int) (Kind, bool) {
-	kinds := [...]Kind{v.Kind, v.Kind}
-	switch v.Kind {
-	case Nullify:
-		kinds[1] = Finalize
-	case Finalize:
-		kinds[1] = Nullify
-	}
-	for _, k := range kinds {
+	for k := Notarize; k <= Finalize; k++ {
 		if old := r.held(k, seat); old.View != 0 && old.Conflicts(v.Subject) {
 			return k, true
 		}

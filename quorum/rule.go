@@ -16,15 +16,19 @@ const (
 	BFT Mode = 1
 	// Crash tolerates anchors that stop, and assumes that none lies.
 	Crash Mode = 2
+	// Fast tolerates the same liars as BFT, and decides in one round of votes while little weight is silent (P56).
+	Fast Mode = 3
 )
 
-// String returns "bft" or "crash".
+// String returns "bft", "crash" or "fast".
 func (m Mode) String() string {
 	switch m {
 	case BFT:
 		return "bft"
 	case Crash:
 		return "crash"
+	case Fast:
+		return "fast"
 	}
 	return fmt.Sprintf("mode(%d)", uint8(m))
 }
@@ -36,8 +40,10 @@ func ParseMode(s string) (Mode, error) {
 		return BFT, nil
 	case "crash":
 		return Crash, nil
+	case "fast":
+		return Fast, nil
 	}
-	return 0, fmt.Errorf("quorum: mode is bft or crash, not %q", s)
+	return 0, fmt.Errorf("quorum: mode is bft, crash or fast, not %q", s)
 }
 
 // Vouch returns the kind of an anchor's first vote for a block. In Crash, where no anchor lies, it is the last vote as
@@ -49,12 +55,23 @@ func (m Mode) Vouch() Kind {
 	return Notarize
 }
 
-// OneRound reports whether one round of votes decides a view (P13).
+// Byzantine reports whether anchors may lie.
+func (m Mode) Byzantine() bool { return m == BFT || m == Fast }
+
+// Attends returns the kind of vote by which an anchor attends a block (P27): in Fast few blocks need another.
+func (m Mode) Attends() Kind {
+	if m == Fast {
+		return Notarize
+	}
+	return Finalize
+}
+
+// OneRound reports whether one round of votes decides every view, since no anchor lies (P13).
 func (m Mode) OneRound() bool { return m == Crash }
 
 // FaultBudget returns the weight f, out of total, that may lie without harm.
 func (m Mode) FaultBudget(total uint64) uint64 {
-	if m == BFT && total > 0 {
+	if m.Byzantine() && total > 0 {
 		return (total - 1) / 3
 	}
 	return 0
@@ -120,6 +137,12 @@ func (r Rules) For(k Kind) Rule {
 	return Rule{Num: 1, Den: 1}
 }
 
+// Allows reports whether a vote can have a subject under these rules: nullify names a block, or NoBlock, in mode Fast
+// alone.
+func (r Rules) Allows(s Subject) bool {
+	return s.Valid() && (s.Kind != Nullify || s.Block.IsZero() == (r.Mode != Fast))
+}
+
 // ErrUnsafe is wrapped by Check for rules under which two conflicting blocks
 // could become final.
 var ErrUnsafe = errors.New("quorum: unsafe rules")
@@ -128,7 +151,7 @@ var ErrUnsafe = errors.New("quorum: unsafe rules")
 // F + S − W > f. stoppable is true for safe rules that may not be met if anchors of weight f, or any single one of
 // several anchors, fail.
 func (r Rules) Check(w Weights) (stoppable bool, err error) {
-	if r.Mode != BFT && r.Mode != Crash {
+	if !r.Mode.Byzantine() && r.Mode != Crash {
 		return false, fmt.Errorf("%w: no such mode %d", ErrUnsafe, r.Mode)
 	}
 	for _, k := range []Kind{Notarize, Finalize, Nullify} {

@@ -244,7 +244,7 @@ func TestP3Table(t *testing.T) {
 		{"heads enough without the lightest third", heads(bft, 3), []uint64{30, 30, 30, 3, 3, 3}, false, ""},
 		{"more heads than there are", heads(bft, 5), []uint64{1, 1, 1, 1}, false, "5 anchors"},
 		{"nobody", bft, nil, false, "no anchors"},
-		{"no such mode", quorum.Rules{Mode: 3, Notarize: rule(2, 3), Finalize: rule(2, 3), Nullify: rule(2, 3)}, []uint64{1}, false, "mode"},
+		{"no such mode", quorum.Rules{Mode: 9, Notarize: rule(2, 3), Finalize: rule(2, 3), Nullify: rule(2, 3)}, []uint64{1}, false, "mode"},
 		{"the zero value", quorum.Rules{}, []uint64{1}, false, "mode"},
 		{"by nothing", with(bft, rule(2, 0), rule(2, 3), rule(2, 3)), []uint64{1}, false, "notarize"},
 		{"more than all", with(bft, rule(2, 3), rule(4, 3), rule(2, 3)), []uint64{1}, false, "finalize"},

@@ -22,6 +22,9 @@ func (e *Engine) propose(p Proposal, out *Output) {
 	if r := e.rounds[v.View]; r != nil && r.proposal == nil && r.held(e.vouch, seat) == v.Subject {
 		r.proposal = &p
 	}
+	if r := e.rounds[v.View]; r != nil {
+		r.placeEvidence(&p)
+	}
 }
 
 func (e *Engine) verdict(in Verdict) {
@@ -35,7 +38,7 @@ func (e *Engine) verdict(in Verdict) {
 
 func (e *Engine) vote(v *Vote, out *Output) {
 	seat, ok := e.cfg.Weights.Seat(v.Anchor)
-	if !ok || !v.Subject.Valid() || !e.open(v.View) {
+	if !ok || !e.cfg.Rules.Allows(v.Subject) || !e.open(v.View) {
 		return
 	}
 	if v.Kind == Notarize && e.vouch != Notarize { // of a program before this one, whose leader may have proposed so
@@ -49,24 +52,60 @@ func (e *Engine) vote(v *Vote, out *Output) {
 	if seat == e.seat { // whatever the way by which it came back to us
 		r.signed[v.Kind] = true
 		r.asked = r.asked || v.Kind == e.vouch
+		if v.Kind == Notarize {
+			r.own = v.Block
+		}
 	}
 	if f, ok := r.fault(v, seat, e.cfg.Weights.Len()); ok {
 		out.Faults = append(out.Faults, f)
+	}
+	if e.cfg.Rules.Mode == Fast {
+		e.voteFast(r, v, seat, out)
+		return
 	}
 	if r.add(v, seat, &e.cfg.Weights, e.cfg.Rules.For(v.Kind)) && !r.has(v.Kind) {
 		e.certificate(r.certificate(v.Subject, &e.cfg.Weights), out)
 	}
 }
 
+// voteFast counts a vote in mode Fast.
+func (e *Engine) voteFast(r *round, v *Vote, seat int, out *Output) {
+	r.evidence(v)
+	if v.Kind == Nullify && r.hasVote(Nullify, seat) {
+		r.second(v, seat)
+	}
+	met := r.add(v, seat, &e.cfg.Weights, e.cfg.Rules.For(v.Kind))
+	switch v.Kind {
+	case Notarize:
+		if c := r.counts[r.place(&v.Subject)-1]; met && (!r.has(Notarize) || !r.has(Finalize) && e.cfg.Rules.fastMet(e.fast, c.weight, c.anchors)) {
+			e.certificate(r.certificate(v.Subject, &e.cfg.Weights), out)
+		}
+		e.leaveFast(r, out) // the leader's vote may be what a ballot lacked
+	case Nullify:
+		e.leaveFast(r, out)
+	case Finalize:
+		if met && !r.has(Finalize) {
+			e.certificate(r.certificate(v.Subject, &e.cfg.Weights), out)
+		}
+	}
+}
+
 func (e *Engine) certificate(c Certificate, out *Output) {
 	s := c.Subject
-	if !s.Valid() || s.View < e.final || s.View < e.floor && s.Kind != Finalize || s.Kind == Notarize && e.vouch != Notarize {
+	decides := e.cfg.Rules.Decides(c, e.cfg.Weights, e.fast)
+	if !e.cfg.Rules.Allows(s) || s.View < e.final || s.View < e.floor && !decides || s.Kind == Notarize && e.vouch != Notarize {
 		return
+	}
+	if s.Kind == Nullify && e.cfg.Rules.Mode == Fast {
+		return // ballots take its place
 	}
 	r := e.round(s.View)
 	if r.has(s.Kind) {
-		must.Hold(r.cert(s.Kind).Subject == s, "view %d: two blocks certified: more than the fault budget lies", s.View)
-		return
+		must.Hold(r.cert(s.Kind).Subject == s || s.Kind == Finalize && r.cert(s.Kind).Subject.Block == s.Block,
+			"view %d: two blocks certified: more than the fault budget lies", s.View)
+		if !decides || r.has(Finalize) {
+			return
+		}
 	}
 	if !r.over() {
 		r.ended = e.now
@@ -78,9 +117,13 @@ func (e *Engine) certificate(c Certificate, out *Output) {
 			}
 		}
 	}
+	fresh := !r.has(s.Kind)
 	r.certs[s.Kind] = &c
+	if decides {
+		r.certs[Finalize] = &c
+	}
 	out.Certified = append(out.Certified, c)
-	must.Hold(!r.has(Finalize) || !r.has(Nullify), "view %d: finalized and nullified: more than the fault budget lies", s.View)
+	must.Hold(!r.has(Finalize) || !r.skipped(), "view %d: finalized and nullified: more than the fault budget lies", s.View)
 	must.Hold(!r.has(Finalize) || !r.has(Notarize) || r.cert(Finalize).Subject.Block == r.cert(Notarize).Subject.Block,
 		"view %d: two blocks certified: more than the fault budget lies", s.View)
 
@@ -89,9 +132,9 @@ func (e *Engine) certificate(c Certificate, out *Output) {
 		e.tip = max(e.tip, s.View)
 	}
 	switch {
-	case s.Kind == Notarize:
+	case !decides && s.Kind == Notarize && fresh:
 		e.fresh = append(e.fresh, s.View)
-	case s.Kind == Finalize && s.View > e.final:
+	case decides && s.View > e.final:
 		e.final = s.View
 		if r.ended != 0 { // and not in an earlier life
 			e.lag = e.now.Sub(r.ended)

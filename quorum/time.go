@@ -32,6 +32,9 @@ func (e *Engine) time(now aweigh.Instant, out *Output) {
 		out.Offer = &o
 	}
 	out.Wake = aweigh.Earliest(out.Wake, e.offer)
+	for _, v := range e.slowly {
+		out.Wake = aweigh.Earliest(out.Wake, e.rounds[v].slowAt)
+	}
 	if at := e.emptyBlockAt(); e.leads(r) && !r.asked && at > now {
 		out.Wake = aweigh.Earliest(out.Wake, at)
 	}
@@ -138,7 +141,10 @@ func (e *Engine) Holdings() Offer {
 		r := e.rounds[v]
 		if v >= e.tip && v > e.final {
 			r.offer(&o, Notarize, w, v >= oldest)
-			r.offer(&o, Nullify, w, v >= oldest)
+			r.offer(&o, Nullify, w, v >= oldest || e.cfg.Rules.Mode == Fast)
+			if r.votes[Nullify] != nil {
+				r.offerEvidence(&o)
+			}
 		}
 		r.offer(&o, Finalize, w, v >= oldest)
 	}

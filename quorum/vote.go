@@ -35,8 +35,11 @@ func (k Kind) String() string {
 // Valid reports whether k is one of the three kinds.
 func (k Kind) Valid() bool { return k >= Notarize && k <= Finalize }
 
-// Subject is the content of a vote: a kind, a view, and a block, which is zero for Nullify and only for
-// Nullify.
+// NoBlock is what a nullify ballot of mode Fast names if its anchor notarized no block in the view (P57).
+var NoBlock = aweigh.Sum([]byte("aweigh/no block/1"))
+
+// Subject is the content of a vote: a kind, a view, and a block. For Nullify, the block is zero, except in mode Fast,
+// where it is the block that the anchor notarized in the view, or NoBlock.
 type Subject struct {
 	_     struct{} `cbor:",toarray"`
 	Kind  Kind
@@ -46,19 +49,23 @@ type Subject struct {
 
 // Valid reports whether the subject is well-formed.
 func (s Subject) Valid() bool {
-	return s.Kind.Valid() && s.View > 0 && (s.Kind == Nullify) == s.Block.IsZero()
+	return s.Kind.Valid() && s.View > 0 && (s.Kind == Nullify || !s.Block.IsZero())
 }
 
 // String returns a text such as "notarize 7 4bf5122f".
 func (s Subject) String() string {
-	if s.Kind == Nullify {
+	switch {
+	case s.Block.IsZero():
 		return fmt.Sprintf("%s %d", s.Kind, s.View)
+	case s.Block == NoBlock:
+		return fmt.Sprintf("%s %d none", s.Kind, s.View)
 	}
 	return fmt.Sprintf("%s %d %s", s.Kind, s.View, s.Block.Short())
 }
 
 // Conflicts reports whether an honest anchor may never vote for both (P7, P36): two notarizations or finalizations of
-// different blocks in one view, or nullify and finalize of one view.
+// different blocks in one view, nullify and finalize of one view, or nullify that names another block, or none, than
+// notarize of one view.
 func (s Subject) Conflicts(t Subject) bool {
 	if s.View != t.View {
 		return false
@@ -66,7 +73,11 @@ func (s Subject) Conflicts(t Subject) bool {
 	if s.Kind == t.Kind {
 		return s.Block != t.Block
 	}
-	return s.Kind == Nullify && t.Kind == Finalize || s.Kind == Finalize && t.Kind == Nullify
+	if s.Kind != Nullify {
+		s, t = t, s
+	}
+	named := !s.Block.IsZero() && s.Block != t.Block
+	return s.Kind == Nullify && (t.Kind == Finalize || t.Kind == Notarize && named)
 }
 
 // Signature is one anchor's signature, opaque to this package.

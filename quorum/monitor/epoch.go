@@ -14,6 +14,7 @@ type Epoch struct {
 	weights  quorum.Weights
 	root     aweigh.Hash
 	before   *Epoch // nil: this is the first
+	fast     quorum.FastBounds
 	lying    tally
 	anchors  []anchor // by seat
 	views    map[aweigh.View]*view
@@ -49,7 +50,7 @@ type block struct {
 // New begins an epoch.
 func New(c Config) *Epoch {
 	e := &Epoch{
-		rules: c.Rules, oneRound: c.Rules.Mode.Vouch() == quorum.Finalize, weights: c.Weights, root: c.Root, before: c.Before,
+		rules: c.Rules, oneRound: c.Rules.Mode.Vouch() == quorum.Finalize, weights: c.Weights, fast: c.Rules.FastBounds(c.Weights), root: c.Root, before: c.Before,
 		anchors: make([]anchor, c.Weights.Len()), views: make(map[aweigh.View]*view), blocks: make(map[aweigh.Hash]*block),
 	}
 	for seat := range e.anchors {
@@ -67,7 +68,7 @@ func (e *Epoch) Propose(hash, parent aweigh.Hash, v aweigh.View) {
 		return
 	}
 	e.blocks[hash] = &block{parent: parent, view: v}
-	if e.certified(quorum.Finalize, v, hash) {
+	if e.certified(quorum.Finalize, v, hash) || e.decided(v, hash) {
 		e.finalize(hash)
 	}
 }

@@ -11,6 +11,7 @@ import (
 type view struct {
 	cast      []cast // by seat
 	nullified tally
+	nameless  uint64      // weight that nullified and named no block, in mode fast
 	spoken    tally       // nullified or finalized
 	blocks    []candidate // those voted for
 }
@@ -25,6 +26,7 @@ type cast struct {
 type candidate struct {
 	hash                 aweigh.Hash
 	notarized, finalized tally
+	named                uint64 // weight that nullified and named it, in mode fast
 }
 
 // tally is so much weight of so many anchors.
@@ -85,6 +87,9 @@ func (e *Epoch) passed(v aweigh.View) bool {
 	if x == nil {
 		x = new(view)
 	}
+	if e.rules.Mode == quorum.Fast {
+		return e.skips(x)
+	}
 	return e.can(quorum.Nullify, x.nullified)
 }
 
@@ -94,10 +99,13 @@ func (e *Epoch) ended(v aweigh.View) bool {
 	if x == nil {
 		x = new(view)
 	}
-	if e.can(quorum.Nullify, x.nullified) {
+	if e.passed(v) {
 		return true
 	}
 	for i := range x.blocks {
+		if e.stands(x, &x.blocks[i]) {
+			return true
+		}
 		if c := &x.blocks[i]; !e.oneRound && e.can(quorum.Notarize, c.notarized) || e.can(quorum.Finalize, c.finalized) {
 			return true
 		}

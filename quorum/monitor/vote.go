@@ -53,8 +53,10 @@ func (e *Epoch) may(seat int, s quorum.Subject) error {
 		return fmt.Errorf("it nullified and finalized one view (P7)")
 	case s.Kind == quorum.Finalize && c.finalized != 0, s.Kind == quorum.Notarize && c.notarized != 0:
 		return fmt.Errorf("it voted for another block of the view (P7)")
-	case s.Kind == quorum.Finalize && e.final(s.Block): // which changes nothing (P27)
+	case s.Kind == e.rules.Mode.Attends() && e.final(s.Block) && !c.nullified: // which changes nothing (P27)
 		return nil
+	case s.Kind == quorum.Nullify && e.rules.Mode == quorum.Fast && s.Block != e.named(seat, v):
+		return fmt.Errorf("it notarized another block of the view than its ballot to nullify names (P57)")
 	case s.Kind == quorum.Finalize && !e.oneRound:
 		if !e.certified(quorum.Notarize, v, s.Block) {
 			return fmt.Errorf("the block is not notarized (P14)")
@@ -82,7 +84,7 @@ func (e *Epoch) placed(s quorum.Subject) error {
 	from := aweigh.View(0)
 	if b.parent != e.root {
 		parent := e.blocks[b.parent]
-		if parent == nil || !e.oneRound && !e.certified(quorum.Notarize, parent.view, b.parent) {
+		if parent == nil || !e.oneRound && !e.certified(quorum.Notarize, parent.view, b.parent) && !e.carried(parent.view, b.parent) {
 			return fmt.Errorf("the block stands on one that is not certified (P12)")
 		}
 		from = parent.view
@@ -97,6 +99,14 @@ func (e *Epoch) placed(s quorum.Subject) error {
 	}
 	b.linked = true
 	return nil
+}
+
+// named is what an anchor's ballot to nullify a view has to name: the block that it notarized there, or none (P57).
+func (e *Epoch) named(seat int, v aweigh.View) aweigh.Hash {
+	if x := e.views[v]; x != nil && x.cast[seat].notarized > 0 {
+		return x.blocks[x.cast[seat].notarized-1].hash
+	}
+	return quorum.NoBlock
 }
 
 func (e *Epoch) has(seat int, s quorum.Subject) bool {
@@ -126,9 +136,19 @@ func (e *Epoch) count(seat int, s quorum.Subject) {
 	case s.Kind == quorum.Nullify:
 		c.nullified = true
 		x.nullified.add(weight)
+		switch {
+		case e.rules.Mode != quorum.Fast:
+		case s.Block == quorum.NoBlock:
+			x.nameless += weight
+		default:
+			x.blocks[x.place(s.Block)-1].named += weight
+		}
 	case s.Kind == quorum.Notarize && c.notarized == 0:
 		c.notarized = x.place(s.Block)
 		x.blocks[c.notarized-1].notarized.add(weight)
+		if e.decided(s.View, s.Block) {
+			e.finalize(s.Block)
+		}
 	case s.Kind == quorum.Finalize && c.finalized == 0:
 		c.finalized = x.place(s.Block)
 		x.blocks[c.finalized-1].finalized.add(weight)
