@@ -112,7 +112,7 @@ func reachOf(s *machine.Status, says map[aweigh.AnchorID]AnchorReport, listeners
 	}
 	r.Answers += r.Weight
 	r.Needed = max(s.Rules.Notarize.Threshold(r.Total), s.Rules.Finalize.Threshold(r.Total))
-	r.Reads = machine.ReadWeight(s.Rules, r.Total)
+	r.Reads = machine.ReadWeight(s.Rules, r.Total, s.Rules.FastBounds(s.Roster.Weights))
 	r.Failures = failures(shares, r.Weight, r.Needed, max(s.Rules.Notarize.MinAnchors, s.Rules.Finalize.MinAnchors))
 	return r
 }

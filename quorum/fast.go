@@ -91,6 +91,7 @@ type evidenced struct {
 	vote   Vote // the leader's
 	parent aweigh.Hash
 	placed bool // parent is known
+	bad    bool // the block is not valid
 }
 
 // maxEvidenced bounds the blocks of one view that an engine keeps the leader's votes for. Two prove that it lies.
@@ -270,12 +271,12 @@ func (e *Engine) mayStand(r *round, block aweigh.Hash) bool {
 		return false
 	}
 	x := &r.evidenced[r.evidenceOf(block)]
-	return x.placed && e.linked(r.view, x.parent)
+	return x.placed && !x.bad && e.linked(r.view, x.parent)
 }
 
-// ground hands out the nullify ballots of the views below one, by which this anchor is in that view or votes for a block
-// of it, and the leaders' votes for the blocks that it notarized. If they were lost with a restart, they might be nowhere
-// else: liars can sign what only one other anchor ever sees.
+// ground hands out the nullify ballots of the views below one, by which this anchor is in that view or votes for a
+// block of it, and the leaders' votes for the blocks that it notarized. If they were lost with a restart, they might be
+// nowhere else: liars can sign what only one other anchor ever sees.
 func (e *Engine) ground(below aweigh.View, out *Output) {
 	if e.cfg.Rules.Mode != Fast || e.seat < 0 {
 		return
@@ -288,6 +289,7 @@ func (e *Engine) ground(below aweigh.View, out *Output) {
 		var o Offer
 		r.offer(&o, Nullify, &e.cfg.Weights, true)
 		r.offerEvidence(&o)
+		o.Votes = slices.DeleteFunc(o.Votes, func(v Vote) bool { return v.Anchor == e.cfg.Self }) // they are on record
 		if len(o.Votes) != r.grounds {
 			r.grounds = len(o.Votes)
 			out.Grounds = append(out.Grounds, Ground{r.view, o.Votes})
@@ -357,8 +359,8 @@ func (e *Engine) fastMay(r *round, s Subject) bool {
 	return e.cfg.Rules.fastMet(e.fast, weight, anchors)
 }
 
-// offerEvidence adds the leader's further votes to notarize, and liars' further votes to nullify: other engines may hold
-// others, and these may be what proves that a view may be left.
+// offerEvidence adds the leader's further votes to notarize, and liars' further votes to nullify. Other engines may
+// hold others, and these may be what proves that a view may be left.
 func (r *round) offerEvidence(o *Offer) {
 	o.Votes = append(o.Votes, r.seconds...)
 	for i := range r.evidenced {

@@ -93,8 +93,8 @@ type Slot struct {
 	Proof      []Certificate // the parent's certificate, if it has one, and the nullifications between (P12)
 }
 
-// Ground is all that an engine of mode Fast holds of the nullify ballots of a view, with the leader's votes for blocks of
-// the view. It takes the place of an earlier Ground of the view.
+// Ground is all that an engine of mode Fast holds of others' nullify ballots of a view, with the leader's votes for
+// blocks of the view. It takes the place of an earlier Ground of the view.
 type Ground struct {
 	View  aweigh.View
 	Votes []Vote
@@ -114,9 +114,9 @@ type Offer struct {
 	Propose      aweigh.View // repeat the own proposal of this view, 0: none
 }
 
-// Output is what must be done after a step, in the order of the fields. All of Sign, Certified and Grounds must be durable
-// before any of it is sent: after a restart, an anchor could not account for a finalize vote without the notarization
-// on record.
+// Output is what must be done after a step, in the order of the fields. All of Sign, Certified and Grounds must be
+// durable before any of it is sent: after a restart, an anchor could not account for a finalize vote without the
+// notarization on record.
 type Output struct {
 	Sign      []Subject      // sign, make durable, send to all, and feed back as own Votes
 	Build     *Slot          // build a block, sign notarize for it, make both durable, send and feed back the Proposal

@@ -34,6 +34,11 @@ func (e *Engine) verdict(in Verdict) {
 			r.check = valid
 		}
 	}
+	if r := e.rounds[in.View]; r != nil && !in.Valid {
+		if at := r.evidenceOf(in.Block); at >= 0 {
+			r.evidenced[at].bad = true
+		}
+	}
 }
 
 func (e *Engine) vote(v *Vote, out *Output) {

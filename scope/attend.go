@@ -40,7 +40,7 @@ func (s *State) Open(use func(at aweigh.Height, subject quorum.Subject, lacks fu
 			continue
 		}
 		at := s.head.Height - aweigh.Height(len(t.recent)-1-i)
-		use(at, quorum.Subject{Kind: quorum.Finalize, View: r.view, Block: r.block}, func(a aweigh.AnchorID) bool {
+		use(at, quorum.Subject{Kind: e.Policy.Rules.Mode.Attends(), View: r.view, Block: r.block}, func(a aweigh.AnchorID) bool {
 			seat, ok := e.Roster.Seat(a)
 			return ok && !r.has(seat)
 		})
@@ -82,7 +82,7 @@ func (s *State) CheckAttended(b *Block, k *votes.Keyring, known func(quorum.Vote
 			if size += len(sig.Bytes); size > s.bounds.AttendedBytes {
 				return fmt.Errorf("%w: more than %d bytes of ballots to reconcile", ErrInvalid, s.bounds.AttendedBytes)
 			}
-			v := quorum.Vote{Subject: quorum.Subject{Kind: quorum.Finalize, View: r.view, Block: r.block}, Signature: *sig}
+			v := quorum.Vote{Subject: quorum.Subject{Kind: e.Policy.Rules.Mode.Attends(), View: r.view, Block: r.block}, Signature: *sig}
 			if known(v) {
 				continue
 			}

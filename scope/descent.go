@@ -97,7 +97,7 @@ func less(a, b quorum.Rule) bool {
 func (b *Bound) admits(p *Policy) error {
 	f := p.Rules.Finalize
 	switch {
-	case b.BFT && p.Rules.Mode != quorum.BFT:
+	case b.BFT && !p.Rules.Mode.Byzantine():
 		return fmt.Errorf("%w: mode bft, and not %s", ErrBound, p.Rules.Mode)
 	case less(f, b.Finalize):
 		return fmt.Errorf("%w: more than %d/%d of the weight to finalize, and not %d/%d", ErrBound, b.Finalize.Num, b.Finalize.Den, f.Num, f.Den)

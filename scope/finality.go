@@ -49,10 +49,7 @@ func (f Finality) Check(k *votes.Keyring) error {
 		}
 		last, hash = h, h.Hash()
 	}
-	if want := (quorum.Subject{Kind: quorum.Finalize, View: last.View, Block: hash}); f.Certificate.Subject != want {
-		return fmt.Errorf("%w: a certificate of %s where %s is needed", ErrInvalid, f.Certificate.Subject, want)
-	}
-	if err := k.CheckCertificate(f.Certificate); err != nil {
+	if err := k.CheckFinal(f.Certificate, last.View, hash); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return nil

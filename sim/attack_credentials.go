@@ -250,7 +250,7 @@ func (x *forging) serve(l *liar, to *Node, want machine.Want) {
 func (x *forging) certify(l *liar) {
 	k, d := &x.kit, l.domain()
 	v := l.view() + aweigh.View(l.rand.IntN(3))
-	s := quorum.Subject{Kind: quorum.Nullify, View: max(v, 1)}
+	s := l.giveUp(max(v, 1))
 	if b := l.w.watch.proposals[place{d.Epoch, s.View}]; !b.IsZero() && l.rand.IntN(2) == 0 {
 		s.Kind, s.Block = []quorum.Kind{quorum.Notarize, quorum.Finalize}[l.rand.IntN(2)], b
 	}

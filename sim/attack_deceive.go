@@ -101,7 +101,7 @@ func (x *flood) tick(l *liar) {
 			must.OK(err, "signing a bundle")
 			l.send(to, machine.RawBundle(b.Raw()))
 		case 1: // a valid ballot for a view that no node is in
-			l.send(to, l.sign(quorum.Subject{Kind: quorum.Nullify, View: v + aweigh.View(2+l.rand.IntN(100))}))
+			l.send(to, l.sign(l.giveUp(v+aweigh.View(2+l.rand.IntN(100)))))
 		case 2, 3, 4:
 			l.send(to, machine.Offer{Domain: l.domain(), View: 1, Height: aweigh.Height(x.sent)})
 		case 5, 6, 7:

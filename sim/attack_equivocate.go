@@ -80,7 +80,7 @@ func (e *equivocate) contradiction(l *liar, s quorum.Subject) quorum.Subject {
 		return quorum.Subject{Kind: quorum.Finalize, View: s.View, Block: other}
 	case quorum.Finalize:
 		if !ok {
-			return quorum.Subject{Kind: quorum.Nullify, View: s.View}
+			return l.giveUp(s.View)
 		}
 	case quorum.Notarize:
 		if !ok {

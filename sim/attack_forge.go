@@ -164,7 +164,7 @@ func (s *slander) forged(l *liar) votes.Ballot {
 		Subject: quorum.Subject{Kind: l.w.voteKind(l.domain().Epoch), View: v, Block: l.w.watch.proposals[place{l.domain().Epoch, v}]},
 	}
 	if b.Subject.Block.IsZero() {
-		b.Subject = quorum.Subject{Kind: quorum.Nullify, View: v}
+		b.Subject = l.giveUp(v)
 	}
 	b.Signature = l.n.key.Sign(votes.ContextBallot, b.SigningBytes())
 	return b
@@ -185,7 +185,7 @@ func (s *slander) tick(l *liar) {
 			Subject: b.Subject, Signature: quorum.Signature{Anchor: b.Anchor, Bytes: b.Signature},
 		}}})
 	case 2:
-		c := l.certificate(quorum.Subject{Kind: quorum.Nullify, View: b.Subject.View}, to)
+		c := l.certificate(l.giveUp(b.Subject.View), to)
 		l.told("slander", "%s gets a certificate of %d signatures", to, len(c.Signatures))
 		l.send(to, machine.Offer{Domain: b.Domain, View: b.Subject.View + 1, Certificates: []quorum.Certificate{c}})
 	}

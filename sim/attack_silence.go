@@ -6,7 +6,6 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node/machine"
-	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -112,7 +111,7 @@ func (l *liar) isVictim(author votes.PublicKey) bool {
 type defeat struct{ plain }
 
 func (*defeat) tick(l *liar) {
-	s := quorum.Subject{Kind: quorum.Nullify, View: l.view()}
+	s := l.giveUp(l.view())
 	b := &frame{raw: machine.Frame(l.sign(s))}
 	l.told("defeat", "%v", s)
 	for _, n := range l.others() {

@@ -22,10 +22,10 @@ func (*omit) hear(l *liar, _ *Node, f *frame) bool {
 	out := false
 	switch c := f.open().(type) {
 	case votes.Ballot:
-		out = c.Subject.Kind == quorum.Finalize && missed(c.Anchor)
+		out = c.Subject.Kind == l.w.attends() && missed(c.Anchor)
 	case machine.Offer:
 		out = slices.ContainsFunc(c.Votes, func(v machine.OfferedVote) bool {
-			return v.Subject.Kind == quorum.Finalize && missed(v.Signature.Anchor)
+			return v.Subject.Kind == l.w.attends() && missed(v.Signature.Anchor)
 		})
 	case machine.Announce:
 		out = slices.ContainsFunc(c.Certificate.Signatures, func(s quorum.Signature) bool { return missed(s.Anchor) })

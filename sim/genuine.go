@@ -217,7 +217,7 @@ func (w *World) finality(f scope.Finality) error {
 		}
 		last = h
 	}
-	return w.certifies(quorum.Finalize, last, f.Certificate)
+	return w.certifies(w.decider(last, f.Certificate), last, f.Certificate)
 }
 
 // certifies reports what is wrong with a certificate of a kind for the block of a header.

@@ -276,7 +276,7 @@ func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 		if n.honest() {
 			t.honest += weight
 		}
-		if s.Kind == quorum.Finalize && t.weight >= w.epochs[epoch].Policy.Rules.Finalize.Threshold(weights.Total()) {
+		if decides(w.epochs[epoch], s, t.weight) {
 			x.highest[epoch] = max(x.highest[epoch], s.View)
 		}
 	}

@@ -56,6 +56,11 @@ func (x *watch) finalized(n *Node, note machine.Finalized) {
 	w.holds(Certificates, n, x.highest[note.Epoch] >= note.View, "height %d is final, but the ballots signed for view %d or later do not weigh %d of %d",
 		note.Height, note.View, need, total)
 	t := x.ballots[said{note.Epoch, quorum.Subject{Kind: quorum.Finalize, View: note.View, Block: note.Block}}]
+	if e.Policy.Rules.Mode == quorum.Fast && (t == nil || t.weight < need) {
+		if t = x.ballots[said{note.Epoch, quorum.Subject{Kind: quorum.Notarize, View: note.View, Block: note.Block}}]; t != nil {
+			need = e.Policy.Rules.FastBounds(e.Roster.Weights).Final
+		}
+	}
 	switch {
 	case t == nil || t.weight < need:
 		x.reach("chained finality")

@@ -35,7 +35,7 @@ func (x *watch) passes(from, to *Node, f *frame) {
 		}
 	case machine.Announce:
 		if c.Header.Domain() == e.Domain() {
-			err = w.certifies(quorum.Finalize, c.Header, c.Certificate)
+			err = w.certifies(w.decider(c.Header, c.Certificate), c.Header, c.Certificate)
 		}
 	case machine.Blocks:
 		err = w.caughtUp(c)
@@ -93,7 +93,7 @@ func (x *watch) tells(n *Node, f *frame) {
 			err = w.certifies(kind, c.Header, c.Certificate)
 		}
 	case machine.Announce:
-		err = w.certifies(quorum.Finalize, c.Header, c.Certificate)
+		err = w.certifies(w.decider(c.Header, c.Certificate), c.Header, c.Certificate)
 	case machine.Blocks:
 		err = w.caughtUp(c)
 	case machine.RawBundle:
@@ -140,7 +140,7 @@ func (x *watch) genuine(n *Node, at aweigh.Height) {
 		}
 		h := about.Header
 		for _, s := range a.Signatures {
-			err = errors.Join(err, w.made.vote(h.Domain(), quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: h.Hash()}, s))
+			err = errors.Join(err, w.made.vote(h.Domain(), quorum.Subject{Kind: w.attends(), View: h.View, Block: h.Hash()}, s))
 		}
 	}
 	w.holds(Genuine, n, err == nil, "what the final block at height %d carries is forged: %v", at, err)
@@ -206,7 +206,7 @@ func (w *World) caughtUp(c machine.Blocks) (err error) {
 		}
 		last = b.Header
 		if cert := c.Certificates[i]; !cert.IsZero() && i < len(c.Blocks)-1 { // the last one's stands in the finality
-			err = errors.Join(err, w.certifies(quorum.Finalize, last, cert))
+			err = errors.Join(err, w.certifies(w.decider(last, cert), last, cert))
 		}
 	}
 	if len(c.Blocks) == 0 {

@@ -3,6 +3,7 @@ package votes
 import (
 	"fmt"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/quorum"
 )
@@ -43,7 +44,7 @@ func (c Certificate) Check(k *Keyring) error {
 // distinct anchors with weight, in their order, that meet the rule, every signature valid. Cheap checks come first.
 // The error wraps ErrMalformed, ErrNotInRoster, ErrTooLight or ErrForged.
 func (k *Keyring) CheckCertificate(c quorum.Certificate) error {
-	if !c.Subject.Valid() {
+	if !k.rules.Allows(c.Subject) || c.Subject.Kind == quorum.Nullify && k.rules.Mode == quorum.Fast {
 		return fmt.Errorf("%w: certificate of %v", ErrMalformed, c.Subject)
 	}
 	var weight uint64
@@ -70,6 +71,25 @@ func (k *Keyring) CheckCertificate(c quorum.Certificate) error {
 	}
 	return nil
 }
+
+// CheckFinal verifies a certificate that makes a block of a view final: a finalization, or in mode fast a notarization
+// that weighs enough (P56). Errors are those of CheckCertificate.
+func (k *Keyring) CheckFinal(c quorum.Certificate, view aweigh.View, block aweigh.Hash) error {
+	want := quorum.Subject{Kind: quorum.Finalize, View: view, Block: block}
+	if c.Subject.Kind == quorum.Notarize && k.rules.Mode == quorum.Fast {
+		want.Kind = quorum.Notarize
+	}
+	if c.Subject != want {
+		return fmt.Errorf("%w: a certificate of %s where %s is needed", ErrMalformed, c.Subject, want)
+	}
+	if !k.Decides(c) {
+		return fmt.Errorf("%w: a notarization of %d anchors, which does not decide", ErrTooLight, len(c.Signatures))
+	}
+	return k.CheckCertificate(c)
+}
+
+// Decides reports whether a certificate is one that makes its block final, if it holds.
+func (k *Keyring) Decides(c quorum.Certificate) bool { return k.rules.Decides(c, k.weights, k.fast) }
 
 // Encode is the canonical encoding.
 func (c Certificate) Encode() []byte { return canon.Encode(c) }

@@ -15,6 +15,7 @@ type Keyring struct {
 	domain  Domain
 	rules   quorum.Rules
 	weights quorum.Weights
+	fast    quorum.FastBounds
 	keys    members
 	prefix  []byte   // what all signed messages begin with: context, format, domain
 	verify  Verifier // nil: directly, with the parsed keys
@@ -43,7 +44,7 @@ func (s KeySet) Keyring(d Domain, rules quorum.Rules, w quorum.Weights) (*Keyrin
 	if _, err := rules.Check(w); err != nil {
 		return nil, fmt.Errorf("votes: keyring of %s: %w", d, err)
 	}
-	k := &Keyring{domain: d, rules: rules, weights: w, keys: s.keys, prefix: domainPrefix(&d)}
+	k := &Keyring{domain: d, rules: rules, weights: w, fast: rules.FastBounds(w), keys: s.keys, prefix: domainPrefix(&d)}
 	for s := range w.All() {
 		if k.keys.get(s.Anchor) == nil {
 			return nil, fmt.Errorf("%w: none for anchor %s of weight %d", ErrKey, s.Anchor.Short(), s.Weight)
@@ -82,6 +83,9 @@ func (k *Keyring) Domain() Domain { return k.domain }
 // Rules returns the rules that certificates must meet.
 func (k *Keyring) Rules() quorum.Rules { return k.rules }
 
+// FastBounds returns the bounds of mode fast for the weights; they are zero in other modes.
+func (k *Keyring) FastBounds() quorum.FastBounds { return k.fast }
+
 // Weights returns the weights of the anchors.
 func (k *Keyring) Weights() quorum.Weights { return k.weights }
 
@@ -111,7 +115,7 @@ func (k *Keyring) Ballot(v quorum.Vote) Ballot {
 // CheckVote verifies a vote as a ballot of this domain. The error wraps
 // ErrMalformed, ErrNotInRoster or ErrForged.
 func (k *Keyring) CheckVote(v quorum.Vote) error {
-	if !v.Subject.Valid() {
+	if !k.rules.Allows(v.Subject) {
 		return fmt.Errorf("%w: subject %v", ErrMalformed, v.Subject)
 	}
 	return k.signed(k.statement(&v.Subject), &v.Signature)

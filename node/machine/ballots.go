@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/internal/refusal"
@@ -22,10 +23,7 @@ func (m *Machine) certified(c quorum.Certificate) {
 		}
 	case quorum.Nullify:
 		m.keepCertificate(c)
-		if v := c.Subject.View; m.engine.Certificate(quorum.Notarize, v).IsZero() {
-			m.release(v, v)
-		}
-		m.note(Nullified{View: c.Subject.View, Leader: m.engine.Leader(c.Subject.View)})
+		m.passed(c.Subject.View)
 	}
 	m.witness(c)
 }
@@ -33,6 +31,14 @@ func (m *Machine) certified(c quorum.Certificate) {
 func (m *Machine) keepCertificate(c quorum.Certificate) {
 	m.write(kv.Set(KeyCertificate(m.id, c.Subject), canon.Encode(c)))
 	m.kept = append(m.kept, c.Subject)
+}
+
+// passed notes that nullify ballots ended a view without a block.
+func (m *Machine) passed(v aweigh.View) {
+	if m.engine.Certificate(quorum.Notarize, v).IsZero() {
+		m.release(v, v)
+	}
+	m.note(Nullified{View: v, Leader: m.engine.Leader(v)})
 }
 
 // sign asks the guard for a ballot on s and broadcasts the ballot with the effects of this step.
@@ -129,8 +135,9 @@ func (m *Machine) ballot(b *ballotIn) {
 // if it verifies. It reports whether the certificate holds and is not below the newest final view.
 func (m *Machine) certificate(c quorum.Certificate) bool {
 	s := c.Subject
-	if have := m.engine.Certificate(s.Kind, s.View); !have.IsZero() {
-		return have.Subject == s
+	decides := m.keyring.Decides(c) && m.engine.Certificate(quorum.Finalize, s.View).IsZero()
+	if have := m.engine.Certificate(s.Kind, s.View); !have.IsZero() && (have.Subject.Block != s.Block || !decides) {
+		return have.Subject.Block == s.Block
 	}
 	if s.View < m.engine.Final() {
 		return false

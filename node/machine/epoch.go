@@ -164,7 +164,7 @@ func (m *Machine) knows(v quorum.Vote) bool {
 
 // attend keeps a finalize ballot.
 func (m *Machine) attend(v *quorum.Vote) {
-	if v.Kind != quorum.Finalize || v.View > m.engine.View()+m.cfg.Bounds.Quorum.Ahead || v.View+maxAttends <= m.engine.View() {
+	if v.Kind != m.keyring.Rules().Mode.Attends() || v.View > m.engine.View()+m.cfg.Bounds.Quorum.Ahead || v.View+maxAttends <= m.engine.View() {
 		return
 	}
 	seat, ok := m.roster.Seat(v.Anchor)
@@ -205,7 +205,7 @@ func (m *Machine) unrecorded(s *scope.State) (all []scope.Attended) {
 // partake signs that a block is final if this anchor has not signed that yet: an anchor on probation, whose vote the
 // engine does not ask for, or an anchor that came late. The ballot changes no outcome.
 func (m *Machine) partake(h *scope.Header, hash aweigh.Hash) {
-	s := quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: hash}
+	s := quorum.Subject{Kind: m.keyring.Rules().Mode.Attends(), View: h.View, Block: hash}
 	if m.fetched || !m.speaks() || h.View < m.listen.since || !m.guard.May(s) {
 		return
 	}

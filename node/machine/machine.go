@@ -151,7 +151,7 @@ func (m *Machine) restore() error {
 	if err := m.begin(e); err != nil {
 		return err
 	}
-	certs, err := m.storedCertificates()
+	certs, grounds, err := m.storedCertificates()
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (m *Machine) restore() error {
 	if m.guard != nil {
 		own = m.guard.Record()
 	}
-	m.engine.Restore(own, certs)
+	m.engine.Restore(slices.Concat(own, grounds), certs)
 	for _, v := range own {
 		if v.Kind == m.keyring.Rules().Mode.Vouch() && v.View > m.engine.Final() {
 			if err := m.chain.restoreCandidate(v.Block); err != nil {
@@ -339,9 +339,10 @@ func (m *Machine) arrived(from Peer, msg Message) {
 // drive steps the engine until nothing more follows.
 func (m *Machine) drive() {
 	m.resume()
-	for first := true; first || len(m.inputs) > 0 || m.told != m.busy(); first = false {
+	for first := true; first || len(m.inputs) > 0 || m.told != m.busy() || len(m.placed()) > 0; first = false {
 		m.told = m.busy()
 		in := append(m.inputs, quorum.Work(m.told))
+		in = append(in, m.placed()...)
 		out := m.engine.Step(m.now, in...)
 		clear(in)
 		m.inputs = in[:0]
@@ -376,6 +377,7 @@ func (m *Machine) follow(out quorum.Output) {
 	for _, c := range out.Certified {
 		m.certified(c)
 	}
+	m.left(out)
 	for _, f := range out.Faults {
 		m.faulted(f)
 	}

@@ -209,10 +209,10 @@ func (a Announce) Check(k *votes.Keyring) error {
 	if err := k.Domain().Admits(h.Domain()); err != nil {
 		return fmt.Errorf("an announcement: %w", err)
 	}
-	if a.Certificate.Subject != (quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: h.Hash()}) {
+	if s := a.Certificate.Subject; s.View != h.View || s.Block != h.Hash() {
 		return fmt.Errorf("%w: an announcement whose certificate names another block", ErrFrame)
 	}
-	return k.CheckCertificate(a.Certificate)
+	return k.CheckFinal(a.Certificate, h.View, h.Hash())
 }
 
 // heardOf takes an announcement of a final block that Check has verified.

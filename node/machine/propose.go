@@ -59,11 +59,14 @@ func (m *Machine) gatherUntil() aweigh.Instant {
 // build makes and sends this anchor's proposal for a view that it leads (P12). It returns false while the parent's
 // content is missing.
 func (m *Machine) build(slot quorum.Slot) bool {
-	oneRound := m.keyring.Rules().Mode.OneRound()
-	if oneRound { // the parent may have been given up since
+	mode := m.keyring.Rules().Mode
+	if mode != quorum.BFT { // the parent may have been given up since
 		if now, ok := m.engine.Slot(); ok && now.View == slot.View {
 			slot = now
 		}
+	}
+	if !m.vetted(slot.Parent) {
+		return true // the view runs out
 	}
 	state, missing, ok := m.chain.after(slot.Parent)
 	if !ok {
@@ -73,7 +76,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		return false
 	}
 	path, _, _ := m.chain.path(slot.Parent)
-	if oneRound && m.premature(path) {
+	if mode.OneRound() && m.premature(path) {
 		return true // the view runs out
 	}
 	h, full, err := state.Claim(scope.Header{
@@ -86,7 +89,10 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles), Revocation: m.order.propose(m, state, h.Time)})
 	}
 	m.chain.add(b).valid = true
-	ballot, ok := m.vouch(quorum.Subject{Kind: m.keyring.Rules().Mode.Vouch(), View: slot.View, Block: b.Hash()})
+	if mode == quorum.Fast && slot.ParentView+1 < slot.View {
+		m.broadcast(TagOffer, m.offer(m.engine.Holdings(), false)) // the ballots by which views are passed over
+	}
+	ballot, ok := m.vouch(quorum.Subject{Kind: mode.Vouch(), View: slot.View, Block: b.Hash()})
 	if !ok {
 		return true
 	}
@@ -178,13 +184,20 @@ func (m *Machine) retryChecks() {
 		if k == nil {
 			return false
 		}
+		vetted := m.vet(p.Parent)
+		if vetted != nil && !invalid(vetted) {
+			if errors.Is(vetted, scope.ErrUnheard) {
+				return false
+			}
+			must.OK(vetted, "holding a block against the state")
+		}
 		state, missing, ok := m.chain.after(p.Parent)
 		if !ok && !missing.IsZero() {
 			m.wantBlock(missing, m.leaderPeer(p.Vote.View))
 			return false
 		}
 		err := fmt.Errorf("%w: the parent is invalid", scope.ErrInvalid)
-		if ok {
+		if ok && vetted == nil {
 			if err = m.check(state, k.block, p); errors.Is(err, scope.ErrUnheard) {
 				return false // the unknown may become known before the view runs out
 			} else if !errors.Is(err, scope.ErrInvalid) {
@@ -202,6 +215,11 @@ func (m *Machine) retryChecks() {
 	})
 }
 
+// invalid reports whether an error says that a block is invalid, for good.
+func invalid(err error) bool {
+	return errors.Is(err, scope.ErrInvalid) && !errors.Is(err, scope.ErrUnheard)
+}
+
 // check returns why a block is not valid on top of its parent's state, nil if it is valid (P13).
 func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) error {
 	h, lim := b.Header, m.chain.policy.Limits
@@ -214,6 +232,12 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	if err := parent.CheckTime(h.Time, m.now, &lim); err != nil {
 		return err
 	}
+	return m.checkContent(parent, b)
+}
+
+// checkContent is check without the block's slot and time.
+func (m *Machine) checkContent(parent *scope.State, b *scope.Block) error {
+	h, lim := b.Header, m.chain.policy.Limits
 	if err := b.Check(lim); err != nil {
 		return err
 	}

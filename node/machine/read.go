@@ -14,11 +14,13 @@ type reads struct {
 	asked   []uint64 // reads that share the current round
 	at      aweigh.Instant
 	answers quorum.Tally
-	target  aweigh.Height  // the highest height proven so far
-	end     aweigh.View    // the highest view reported as unfinalized so far
-	now     aweigh.Instant // the latest clock of the anchors that answered so far
-	ready   []pendingRead  // rounds with enough answers, which wait until the state is new enough
-	held    int            // reads in waiting, asked and ready
+	target  aweigh.Height            // the highest height proven so far
+	end     aweigh.View              // the highest view reported as unfinalized so far
+	now     aweigh.Instant           // the latest clock of the anchors that answered so far
+	claims  []claim                  // of the anchors that answered so far
+	doubted map[aweigh.AnchorID]bool // anchors whose claims kept the last round from an answer; others are asked first
+	ready   []pendingRead            // rounds with enough answers, which wait until the state is new enough
+	held    int                      // reads in waiting, asked and ready
 }
 
 // maxReads bounds the reads that wait at one time.
@@ -33,31 +35,46 @@ func (r *reads) add(m *Machine, id uint64) {
 	r.waiting = append(r.waiting, id)
 }
 
+// claim is the view that an anchor reported as unfinalized.
+type claim struct {
+	anchor aweigh.AnchorID
+	view   aweigh.View
+}
+
 type pendingRead struct {
-	ids   []uint64
-	at    aweigh.Height
-	end   aweigh.View    // of this epoch: all views up to it must be decided
-	now   aweigh.Instant // the latest clock of the anchors that answered
-	until aweigh.Instant // when the read asks again: other anchors may have ended the view without a block
+	ids    []uint64
+	claims []claim
+	at     aweigh.Height
+	end    aweigh.View    // of this epoch: all views up to it must be decided
+	now    aweigh.Instant // the latest clock of the anchors that answered
+	until  aweigh.Instant // when the read asks again: other anchors may have ended the view without a block
 }
 
 // needed returns the weight R of answers that a read needs: R + F − W > f, so that at least one honest anchor that
 // answers signed every block that was final before.
-func (m *Machine) needed() uint64 { return ReadWeight(m.keyring.Rules(), m.roster.Weights.Total()) }
+func (m *Machine) needed() uint64 {
+	return ReadWeight(m.keyring.Rules(), m.roster.Weights.Total(), m.keyring.FastBounds())
+}
 
-func ReadWeight(rules quorum.Rules, total uint64) uint64 {
-	return total + rules.Mode.FaultBudget(total) - rules.Finalize.Threshold(total) + 1
+// ReadWeight returns the weight of answers that a linearizable read needs. In mode fast a block may be final by W − p
+// alone.
+func ReadWeight(rules quorum.Rules, total uint64, x quorum.FastBounds) uint64 {
+	least := rules.Finalize.Threshold(total)
+	if rules.Mode == quorum.Fast {
+		least = min(least, x.Final)
+	}
+	return total + rules.Mode.FaultBudget(total) - least + 1
 }
 
 // pledge returns this anchor's own answer: the header of the highest block for which it signed finalize, or of its
 // final block if that is higher. ok is false while it lacks the content that it would have to name. Where one round
-// decides, no certificate proves the former; so the answer has the final block, and the highest view that may have
+// may decide, no certificate proves the former; so the answer has the final block, and the highest view that may have
 // another final block.
 func (m *Machine) pledge() (a Answer, ok bool) {
 	if m.engine.Final() > m.chain.view() {
 		return a, false // a block is final, but not here yet
 	}
-	if m.keyring.Rules().Mode.OneRound() {
+	if m.keyring.Rules().Mode != quorum.BFT {
 		a = Answer{Header: m.chain.head, Certificate: m.finality, Epoch: m.term.Epoch.Number}
 		if v := m.engine.Unfinalized(); v > m.engine.Final() {
 			a.Unfinalized = v
@@ -98,7 +115,7 @@ func (r *reads) start(m *Machine) {
 	}
 	r.asked, r.waiting = r.waiting, nil
 	r.round++
-	r.answers, r.target, r.end, r.now = quorum.Tally{}, m.chain.state.Height(), 0, 0
+	r.answers, r.target, r.end, r.now, r.claims = quorum.Tally{}, m.chain.state.Height(), 0, 0, nil
 	r.repeat(m)
 }
 
@@ -114,6 +131,7 @@ func (r *reads) repeat(m *Machine) {
 
 func (r *reads) due(m *Machine) {
 	if r.at != 0 && m.now >= r.at {
+		r.doubted = nil // those that are not doubted did not suffice
 		r.repeat(m)
 	}
 	left := r.ready[:0]
@@ -122,9 +140,24 @@ func (r *reads) due(m *Machine) {
 			left = append(left, p)
 		} else {
 			r.waiting = append(r.waiting, p.ids...)
+			r.doubt(m, p.claims)
 		}
 	}
 	r.ready = left
+}
+
+// doubt leaves anchors out of the next round that reported views which are not decided, if the others suffice. Where
+// anchors may lie, one could report views that never come.
+func (r *reads) doubt(m *Machine, claims []claim) {
+	if m.keyring.Rules().Mode != quorum.Fast {
+		return
+	}
+	r.doubted = make(map[aweigh.AnchorID]bool)
+	for _, c := range claims {
+		if !m.decided(c.view) {
+			r.doubted[c.anchor] = true
+		}
+	}
 }
 
 // wake returns when due next has something to do, 0 if never.
@@ -187,15 +220,16 @@ func (r *reads) restart() {
 }
 
 func (r *reads) count(m *Machine, anchor aweigh.AnchorID, a Answer) {
-	if len(r.asked) == 0 || !r.answers.Add(m.roster.Weights, anchor) {
+	if len(r.asked) == 0 || r.doubted[anchor] || !r.answers.Add(m.roster.Weights, anchor) {
 		return
 	}
 	r.target, r.now = max(r.target, a.Header.Height), max(r.now, a.Now)
-	if a.Epoch == m.term.Epoch.Number && m.keyring.Rules().Mode.OneRound() { // else only certificates count
+	if a.Epoch == m.term.Epoch.Number && m.keyring.Rules().Mode != quorum.BFT { // else only certificates count
 		r.end = max(r.end, a.Unfinalized)
+		r.claims = append(r.claims, claim{anchor, a.Unfinalized})
 	}
 	if r.answers.Weight() >= m.needed() {
-		r.ready = append(r.ready, pendingRead{ids: r.asked, at: r.target, end: r.end, now: r.now, until: m.now.Add(retryIn)})
+		r.ready = append(r.ready, pendingRead{ids: r.asked, claims: r.claims, at: r.target, end: r.end, now: r.now, until: m.now.Add(retryIn)})
 		r.asked, r.at = nil, 0
 	}
 }

@@ -76,6 +76,16 @@ func KeyCertificate(id aweigh.ScopeID, s quorum.Subject) []byte {
 	return Record(id, 'c', append(binary.BigEndian.AppendUint64(nil, uint64(s.View)), byte(s.Kind))...)
 }
 
+// GroundOf returns the view of which a record of open views holds nullify ballots, as OfferedVotes. In mode fast these
+// are where other modes have the nullification.
+func GroundOf(id aweigh.ScopeID, mode quorum.Mode, key []byte) (v aweigh.View, ok bool) {
+	rest, of := bytes.CutPrefix(key, Record(id, 'c'))
+	if !of || len(rest) != 9 || rest[8] != byte(quorum.Nullify) || mode != quorum.Fast {
+		return 0, false
+	}
+	return aweigh.View(binary.BigEndian.Uint64(rest)), true
+}
+
 func keyPending(id aweigh.ScopeID, bundle aweigh.Hash) []byte { return Record(id, 'p', bundle[:]...) }
 func KeyLate(id aweigh.ScopeID, ballot aweigh.Hash) []byte    { return Record(id, 'l', ballot[:]...) }
 

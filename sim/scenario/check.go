@@ -123,7 +123,7 @@ func (s Scenario) checkNames() error {
 const leastEpoch = time.Second
 
 var (
-	modes   = []string{"bft", "crash"}
+	modes   = []string{"bft", "crash", "fast"}
 	models  = []string{"uniform", "constant", "lognormal", "regions"}
 	weights = []string{"half", "budget", "over", "all"}
 	keeps   = []string{"none", "some", "all"}

@@ -44,7 +44,7 @@ type Scenario struct {
 type Network struct {
 	Anchors   int           `yaml:"anchors,omitempty"`   // 7
 	Observers int           `yaml:"observers,omitempty"` // nodes that follow without a vote, numbered after the anchors; 0
-	Mode      string        `yaml:"mode,omitempty"`      // bft or crash; bft
+	Mode      string        `yaml:"mode,omitempty"`      // bft, crash or fast; bft
 	Trust     []Share       `yaml:"trust,omitempty"`     // trust at the start, of the anchors in turn; all 1/2
 	Finalize  Share         `yaml:"finalize,omitempty"`  // weight that a finalization must exceed, for a policy stricter than the mode's
 	Timing    quorum.Timing `yaml:"timing,omitempty"`    // see quorum.Timing
