@@ -31,7 +31,7 @@ func (e *Epoch) skips(x *view) bool {
 	if none > beyond && none+most >= e.fast.Leave {
 		return true
 	}
-	// If the leader lies, its ballot is left out, and several blocks may be named. It weighs as much as one liar at least.
+	// If the leader lies, its ballot is left out, and several blocks may be named. It weighs as a liar does at least.
 	led := uint64(0)
 	for seat := range e.anchors {
 		if w := e.weights.At(seat).Weight; e.anchors[seat].lies && (led == 0 || w < led) {
