@@ -117,6 +117,23 @@ func (by *signedBy) open(ctx context.Context) (key votes.Signer, held *token.Tok
 	return key, held, err
 }
 
+// unlisted adds to the error of an author that the policy of a scope does not list how to list it. A write by grants
+// needs the rights of the key that signed the first of them.
+func unlisted(by *client.Author, x *aweighv1.Scope, err error) error {
+	if !deniedAs(err, scope.ErrNoAuthor) {
+		return err
+	}
+	key, in := by.Key.Public(), ""
+	if chain, bad := by.Chain(); bad == nil && len(chain) > 0 {
+		key = chain[0].By
+	}
+	if len(x.Prefix) > 0 {
+		in = " --scope " + show.Word(inScope(x))
+	}
+	return fmt.Errorf("%w: the write needs an entry for the key %s; at an anchor's node, propose one: aweigh auth grant NAME --public-key %s%s",
+		err, key, key, in)
+}
+
 // txn executes a transaction. All its keys belong to the scope of the first.
 func (by *signedBy) txn(ctx context.Context, s *session, t scope.Txn, once *aweighv1.Once) (*aweighv1.TxnResponse, error) {
 	var first []byte
@@ -124,11 +141,12 @@ func (by *signedBy) txn(ctx context.Context, s *session, t scope.Txn, once *awei
 		first = key
 		return false
 	})
-	a, _, err := by.author(ctx, s, first)
+	a, x, err := by.author(ctx, s, first)
 	if err != nil {
 		return nil, err
 	}
-	return a.Txn(ctx, t, once)
+	r, err := a.Txn(ctx, t, once)
+	return r, unlisted(a, x, err)
 }
 
 // withdraw ends a motion about keys, as Client.Withdraw.
@@ -136,11 +154,11 @@ func (by *signedBy) withdraw(ctx context.Context, s *session, m *aweighv1.Motion
 	if len(m.Changes) == 0 || len(m.Id) != len(votes.MotionID{}) {
 		return fmt.Errorf("%w: motion %x changes no keys, so no author proposed it", errUsage, m.Id)
 	}
-	a, _, err := by.author(ctx, s, m.Changes[0].Key)
+	a, x, err := by.author(ctx, s, m.Changes[0].Key)
 	if err != nil {
 		return err
 	}
-	return a.Withdraw(ctx, votes.MotionID(m.Id), once)
+	return unlisted(a, x, a.Withdraw(ctx, votes.MotionID(m.Id), once))
 }
 
 // name changes names, as Client.Name.
@@ -153,16 +171,17 @@ func (by *signedBy) name(ctx context.Context, s *session, req *aweighv1.NameRequ
 	if len(key) == 0 {
 		key = n.To
 	}
-	a, _, err := by.author(ctx, s, key)
+	a, x, err := by.author(ctx, s, key)
 	if err != nil {
 		return nil, err
 	}
-	return a.Name(ctx, n, req.Once)
+	r, err := a.Name(ctx, n, req.Once)
+	return r, unlisted(a, x, err)
 }
 
 // act carries out a verb, as Client.Act: scopes above that of the key are asked first, as a node asks them.
 func (by *signedBy) act(ctx context.Context, s *session, req *aweighv1.ActRequest) (*aweighv1.ActResponse, error) {
-	a, _, err := by.author(ctx, s, req.Key)
+	a, in, err := by.author(ctx, s, req.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +214,8 @@ func (by *signedBy) act(ctx context.Context, s *session, req *aweighv1.ActReques
 			return nil, err
 		}
 	}
-	return a.Act(ctx, x, req.Once)
+	out, err := a.Act(ctx, x, req.Once)
+	return out, unlisted(a, in, err)
 }
 
 // remove deletes keys, as Client.Delete.

@@ -57,7 +57,8 @@ func (a *app) authGrant() *cobra.Command {
 		Use: "grant NAME", Short: "Propose an author, or another entry in place of one", Args: cobra.ExactArgs(1),
 		Long: "Proposes, with the key of the anchor that answers, the policy with an entry NAME in the\n" +
 			"list of authors, as \"aweigh policy set\" does. Without --prefix it permits all keys of the\n" +
-			"scope, and without --verb everything: " + strings.Join(scope.AuthorVerbs, ", ") + " and the verbs of actions.\n" +
+			"scope, and without --verb everything: " + strings.Join(scope.AuthorVerbs, ", ") + " and the\n" +
+			"verbs of the policy's actions.\n" +
 			"--rate, --bytes, --leases and --motions bound what all authors of the entry have together;\n" +
 			"the entry's new quota counts what they have already.",
 		Example: "  aweigh auth grant alice --public-key ed25519:… --prefix /apps/\n  aweigh auth grant guests --any --prefix /guestbook/ --verb put --rate 5 --bytes 1MiB",
@@ -105,8 +106,13 @@ func (a *app) authGrant() *cobra.Command {
 		if err := entry.Check(); err != nil {
 			return fmt.Errorf("%w: author %q: %w", errUsage, entry.Name, err)
 		}
-		return a.changeAuthors(ctx, s, once, *here, func(all []scope.Author) ([]scope.Author, error) {
-			return policytext.SetAuthor(all, entry), nil
+		return a.changeAuthors(ctx, s, once, *here, func(p *scope.Policy) ([]scope.Author, error) {
+			for _, verb := range entry.Verbs {
+				if err := knownVerb(verb, p); err != nil {
+					return nil, fmt.Errorf("%w; define it first (aweigh policy action set), or both at once (aweigh policy set FILE)", err)
+				}
+			}
+			return policytext.SetAuthor(p.Authors, entry), nil
 		})
 	})
 }
@@ -121,8 +127,8 @@ func (a *app) authRevoke() *cobra.Command {
 	}
 	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
-		return a.changeAuthors(ctx, s, once, *here, func(all []scope.Author) ([]scope.Author, error) {
-			rest, ok := policytext.DropAuthor(all, args[0])
+		return a.changeAuthors(ctx, s, once, *here, func(p *scope.Policy) ([]scope.Author, error) {
+			rest, ok := policytext.DropAuthor(p.Authors, args[0])
 			if !ok {
 				return nil, fmt.Errorf("%w: no author is called %q; \"aweigh auth ls\" lists them", errAbsent, args[0])
 			}
@@ -132,7 +138,7 @@ func (a *app) authRevoke() *cobra.Command {
 }
 
 // changeAuthors proposes the policy in force with other authors.
-func (a *app) changeAuthors(ctx context.Context, s *session, once func() (*aweighv1.Once, error), here bool, change func([]scope.Author) ([]scope.Author, error)) error {
+func (a *app) changeAuthors(ctx context.Context, s *session, once func() (*aweighv1.Once, error), here bool, change func(*scope.Policy) ([]scope.Author, error)) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	r, old, err := s.policy(ctx)
@@ -140,7 +146,7 @@ func (a *app) changeAuthors(ctx context.Context, s *session, once func() (*aweig
 		return err
 	}
 	p := old
-	if p.Authors, err = change(old.Authors); err != nil {
+	if p.Authors, err = change(&old); err != nil {
 		return err
 	}
 	if err := p.Check(); err != nil {
@@ -191,7 +197,7 @@ func (a *app) authCanI() *cobra.Command {
 			id := held.Last().To.ID()
 			m.Caller, m.Name = id[:], "the token "+held.Last().Name
 		} else if m.Caller, err = in.author(ctx, &p, *as); errors.Is(err, errAbsent) {
-			m.Caller, err = a.callerIn(ctx, *as, *passphrase, err)
+			m.Caller, err = a.callerIn(ctx, *as, *passphrase, noAuthor(*as, &p, x, r.Header))
 		}
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -95,13 +96,20 @@ func (s *session) author(ctx context.Context, p *scope.Policy, text string) ([]b
 func (a *app) callerIn(ctx context.Context, file, passphraseFile string, absent error) ([]byte, error) {
 	key, there, err := a.publicKeyIn(ctx, file, passphraseFile)
 	if err == nil && !there {
-		err = fmt.Errorf("%w; nor is it an entry, which \"aweigh auth ls\" lists, a key, or the file of one", absent)
+		err = absent
 	}
 	if err != nil {
 		return nil, err
 	}
 	id := key.ID()
 	return id[:], nil
+}
+
+// noAuthor is the error of a name that no author has in a policy.
+func noAuthor(name string, p *scope.Policy, x *aweighv1.Scope, h *aweighv1.Header) error {
+	return fmt.Errorf("%w: policy %.8s of scope %s, epoch %d, revision %d, has no author %s: no entry has this name (\"aweigh auth ls\" lists them), "+
+		"no anchor (\"aweigh anchor ls\") has it or an ID that begins so, and it is no key and no file of one",
+		errAbsent, p.Hash().String(), show.ScopeName(x), h.GetEpoch(), h.GetRevision(), show.Word(name))
 }
 
 // anchorNames are the names of the anchors of the roster, by their keys and those of their nodes.

@@ -18,8 +18,11 @@ import (
 // the parts of the range that other scopes decide about are read one by one.
 
 // unreadable reports whether a scope does not let the node that answers read.
-func unreadable(err error) bool {
-	_, reason, _ := strings.Cut(scope.ErrNoReader.Error(), scope.ErrDenied.Error()+": ")
+func unreadable(err error) bool { return deniedAs(err, scope.ErrNoReader) }
+
+// deniedAs reports whether a node answered with an error that wraps scope.ErrDenied.
+func deniedAs(err, why error) bool {
+	_, reason, _ := strings.Cut(why.Error(), scope.ErrDenied.Error()+": ")
 	return errors.Is(err, client.ErrDenied) && strings.Contains(err.Error(), reason)
 }
 

@@ -174,7 +174,7 @@ func (s *session) callerOf(ctx context.Context, text string) ([]byte, error) {
 		if x.Name == text || len(text) >= 8 && strings.HasPrefix(hex.EncodeToString(x.Id), strings.ToLower(text)) {
 			k, ok := scope.PeerKey(x.Peer)
 			if !ok {
-				return nil, fmt.Errorf("%w: the node of anchor %s, %q, has no readable key; give the hash of its key", errAbsent, x.Name, x.Peer)
+				return nil, fmt.Errorf("%w: the node of anchor %s, %q, has no readable key; give the hash of its key", errUsage, x.Name, x.Peer)
 			}
 			id := k.ID()
 			return id[:], nil

@@ -116,7 +116,7 @@ func (a *app) tokenCreate() *cobra.Command {
 				return fmt.Errorf("%w: %w", errState, err)
 			}
 			if g.Object, err = putRecord(ctx, by, &g); err != nil {
-				return fmt.Errorf("the token's record %s: %w", show.Key(g.Record), err)
+				return fmt.Errorf("the token's record %s: %w", show.Key(g.Record), unlisted(by, x, err))
 			}
 		}
 		t, err := newToken(by.Key, held, g)
