@@ -59,6 +59,7 @@ func halves(t *testing.T, n, first int, policy scope.Policy) (c *cluster, cut fu
 		sides[n.host.ID()] = i >= first
 		side := i >= first
 		n.host = &cutHost{Transport: n.host, other: func(id peer.ID) bool { return sides[id] != side }, cut: &is}
+		n.root.host = n.host
 	})
 	return c, func(to bool) {
 		is.Store(to)
