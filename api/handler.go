@@ -30,6 +30,7 @@ type Node interface {
 	Pin() node.Pin
 	Backup(give func([]node.BackupFile) error) error
 	Islands() []node.Island
+	Partitions(in aweigh.ScopeID) []node.Partition
 	TxnProvisional(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, node.Island, error)
 	RangeProvisional(ctx context.Context, key, end []byte, r scope.Range) (scope.RangeResult, scope.Head, node.Island, error)
 }

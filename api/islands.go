@@ -57,18 +57,38 @@ func (s *service) Islands(ctx context.Context, req *connect.Request[aweighv1.Isl
 		if req.Msg.Id == "" || r.Aside == 0 {
 			continue
 		}
-		err := v.AsideOf(r.ID, func(key []byte, a scope.SetAside) bool {
+		motions, err := node.AsideMotions(v.State, r)
+		if err != nil {
+			return nil, problem(err)
+		}
+		err = v.AsideOf(r.ID, func(key []byte, a scope.SetAside) bool {
 			if x.More = len(x.SetAside) == mostAside; x.More {
 				return false
 			}
-			x.SetAside = append(x.SetAside, &aweighv1.SetAside{Key: key, Mutation: bytesOf(a.Mutation), Author: bytesOf(a.Author), Reason: a.Reason})
+			motion := motions[a.Mutation]
+			x.SetAside = append(x.SetAside, &aweighv1.SetAside{
+				Key: key, Mutation: bytesOf(a.Mutation), Author: bytesOf(a.Author), Reason: a.Reason, Motion: bytesOrNone(motion),
+			})
 			return true
 		})
 		if err != nil {
 			return nil, problem(err)
 		}
 	}
+	out.Partitions = s.partitions(func(p *node.Partition) error { return p.Why })
 	return connect.NewResponse(out), nil
+}
+
+// partitions are those of the scope's policy, while the scope has no quorum, with a reason for those without an island.
+func (s *service) partitions(why func(*node.Partition) error) (all []*aweighv1.Partition) {
+	for _, p := range s.node.Partitions(s.scope) {
+		x := &aweighv1.Partition{Prefix: p.Prefix, Island: bytesOrNone(p.Island)}
+		if reason := why(&p); reason != nil {
+			x.Why = reason.Error()
+		}
+		all = append(all, x)
+	}
+	return all
 }
 
 func islandOf(i *node.Island) *aweighv1.Island {

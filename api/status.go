@@ -68,7 +68,7 @@ func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.Status
 			State: o.Reach.Says[id].State.String(), SilentUntil: uint64(o.Reach.Says[id].Until),
 		})
 	}
-	out.VoidApprovers = s.voidApprovers(ctx)
+	out.VoidApprovers, out.Partitions = s.voidApprovers(ctx), s.partitions((*node.Partition).Brief)
 	out.ClockBehindNs, out.NowNs = int64(o.ClockBehind), int64(o.Now)
 	return connect.NewResponse(out), nil
 }

@@ -38,6 +38,7 @@ type islands struct {
 	mu    sync.Mutex
 	all   []*island              // in the order in which they were founded or opened
 	since map[*Replica]time.Time // of scopes with partitions in which this node's anchor has a seat
+	tries map[string]islandTry   // by scope and prefix
 }
 
 // Island is an island as one of its members sees it.
@@ -208,42 +209,22 @@ func (n *Node) provisional(ctx context.Context, keys referral.Ranges, f func(*Re
 		n.islands.mu.Lock()
 		i = is.info()
 		n.islands.mu.Unlock()
-		return f(is.replica)
+		return is.told(f(is.replica))
 	})
 	return i, err
 }
 
 // island returns the open island of a scope that decides on some keys.
 func (n *Node) island(p *Replica, keys referral.Ranges) (*island, error) {
-	policy := &p.epochs.epoch().Policy
-	var part *scope.Partition
-	var outside []byte
-	keys(func(key, end []byte) bool {
-		q := policy.PartitionOf(key)
-		if q == nil || part != nil && q != part || !scope.Covers(q.Prefix, key, end) {
-			outside = key
-			return false
-		}
-		part = q
-		return true
-	})
-	if part == nil || outside != nil {
+	part, outside := partitionOf(p, keys)
+	if part == nil {
 		return nil, fmt.Errorf("%w: no partition of the policy covers %s: give a key, or a prefix within a partition (aweigh policy show)", ErrNoIsland, rangeName(outside))
 	}
-	if is := n.islandOf(p, part.Prefix, p.LastHead().Block); is != nil && is.closed.IsZero() {
-		return is, nil
+	is, err := n.standing(p, part)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoIsland, brief(err))
 	}
-	switch apart := n.apart(p); {
-	case p.anchor.Load() == nil:
-		return nil, fmt.Errorf("%w: this node holds no anchor; ask the node of one", ErrNoIsland)
-	case apart == 0:
-		return nil, fmt.Errorf("%w: the scope has a quorum, so it decides for good; leave --provisional out", ErrNoIsland)
-	case apart < part.After:
-		return nil, fmt.Errorf("%w: there has been no quorum for %v, and the policy asks for %v", ErrNoIsland, apart.Round(time.Second), part.After)
-	}
-	r := p.Reach()
-	return nil, fmt.Errorf("%w: no island stands yet: anchors of weight %d of %d are reachable, and the policy asks for %d/%d; all of them must have had no quorum for %v",
-		ErrNoIsland, r.Weight, r.Total, part.Num, part.Den, part.After)
+	return is, nil
 }
 
 // TxnProvisional has a transaction decided by the island that this node's anchor is a member of, and waits for that.

@@ -56,7 +56,10 @@ func (n *Node) tryFound(ctx context.Context, p *Replica, q *scope.Partition, sel
 	}
 	weights := p.epochs.epoch().Roster.Weights
 	members := slices.DeleteFunc(slices.Clone(r.Anchors), func(a aweigh.AnchorID) bool { return weights.Of(a) == 0 })
-	if r.Weight*uint64(q.Den) < r.Total*uint64(q.Num) || !slices.Contains(members, self) || least(members) != self {
+	if r.Weight*uint64(q.Den) < r.Total*uint64(q.Num) || !slices.Contains(members, self) {
+		return
+	}
+	if !n.founds(p, q.Prefix, members, head.Block) || least(members) != self {
 		return
 	}
 	ask := islandAsk{Prefix: q.Prefix, Members: members, Block: head.Block}

@@ -1,17 +1,11 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -181,72 +175,4 @@ func (is *island) source(v *View) (*scope.IslandSource, error) {
 		return nil, err
 	}
 	return &scope.IslandSource{State: v.State, Genesis: is.genesis, Terms: terms, Handovers: hands, Final: final, Block: h.Block}, nil
-}
-
-// voteOnAside opens motions about what the scope set aside, if this node put the island on record: the scope's anchors
-// decide whether the island's change replaces what is there. A node that stops meanwhile goes on after its start.
-func (n *Node) voteOnAside(ctx context.Context, is *island, rec *scope.IslandRecord) error {
-	p := is.of
-	if rec.By != p.author || rec.Aside == 0 {
-		return nil
-	}
-	v, err := p.Read(ctx, false)
-	if err != nil {
-		return err
-	}
-	aside := make(map[int64]scope.SetAside)
-	keys := make(map[int64][][]byte) // by the mutation that changed them last
-	err = v.AsideOf(rec.ID, func(key []byte, a scope.SetAside) bool {
-		aside[a.Entry] = a
-		keys[a.Entry] = append(keys[a.Entry], key)
-		return true
-	})
-	if err = errors.Join(err, v.Close()); err != nil {
-		return err
-	}
-	for _, first := range slices.Sorted(maps.Keys(aside)) {
-		a := aside[first]
-		err = errors.Join(err, n.voteOn(ctx, is, &a, keys[first]))
-	}
-	return err
-}
-
-// voteOn opens a motion about what one mutation of the island made of some keys, once.
-func (n *Node) voteOn(ctx context.Context, is *island, a *scope.SetAside, keys [][]byte) error {
-	p := is.of
-	k := machine.KeyAside(p.id, a.Mutation)
-	if _, opened, err := n.cfg.Store.Get(k); opened || err != nil || !a.Open() {
-		return err
-	}
-	v, err := is.replica.Read(ctx, false)
-	if err != nil {
-		return err
-	}
-	ops, m, err := v.ChangedBy(a.Entry)
-	if err = errors.Join(err, v.Close()); err != nil {
-		return err
-	}
-	ops = slices.DeleteFunc(ops, func(op scope.Op) bool {
-		return !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, op.Key) })
-	})
-	if len(ops) == 0 { // all of it was under other names
-		return nil
-	}
-	nonce := aweigh.Sum([]byte("aweigh/aside/1"), is.replica.id[:], a.Mutation[:])
-	caller := fmt.Sprintf("island:%s", is.replica.id.Short())
-	if len(m.Caller) > 0 {
-		caller += " " + m.Caller
-	}
-	r, err := p.propose(ctx, scope.Write, canon.Encode(scope.Txn{Success: ops}), Once{
-		Nonce: bytes.Clone(nonce[:16]), Justification: m.Justification, Caller: caller[:min(len(caller), scope.MaxCaller)], Patient: true,
-	})
-	if err != nil {
-		return err
-	}
-	if r.Code != scope.Pending {
-		p.log.Warn("a change of an island was set aside, and no motion opens about it", "island", is.replica.id.Short(), "key", string(keys[0]), "why", r.Reason)
-		return nil
-	}
-	p.log.Info("a change of an island that was set aside is put to the vote", "motion", r.Mutation.Short(), "key", string(keys[0]))
-	return n.cfg.Store.Commit([]kv.Op{kv.Set(k, []byte{1})}, true)
 }

@@ -174,6 +174,17 @@ func TestIslandsDecideAndRejoin(t *testing.T) {
 	if n := v.Head().Docket.Open; n != 1 {
 		t.Errorf("%d motions are open about what was set aside, want 1", n)
 	}
+	for i := range all {
+		motions, err := AsideMotions(v.State, &all[i])
+		if err != nil || int64(len(motions)) != all[i].Aside {
+			t.Errorf("motions about what was set aside: %v, %v; want %d", motions, err, all[i].Aside)
+		}
+		for _, id := range motions { // order-free
+			if mo, end, err := v.Motion(id); err != nil || end != nil || mo.Deadline == 0 {
+				t.Errorf("motion %v: %+v, %+v, %v", id, mo, end, err)
+			}
+		}
+	}
 }
 
 // TestFoundersAskAgain: an anchor that founded an island and stopped before it had asked the others to open it asks

@@ -31,11 +31,13 @@ type Once struct {
 // ValidUntil. It is safe to send the mutation again to the same node with the same Once.
 type UndecidedError struct {
 	Mutation   aweigh.Hash
+	Scope      aweigh.ScopeID
 	Prefix     []byte // of the scope; empty for the root scope
 	ValidUntil aweigh.Instant
 	Reachable  uint64 // weight of the anchors that this node is connected to, including its own
 	Needed     uint64 // weight that a decision needs
 	Kept       bool   // this node has it on disk, and continues after a restart
+	Next       string // what can be done meanwhile; "": nothing is known
 	Cause      error
 }
 
@@ -52,8 +54,12 @@ func (e *UndecidedError) Error() string {
 	if len(e.Prefix) > 0 {
 		why += fmt.Sprintf(", in the scope of %q", e.Prefix)
 	}
-	return fmt.Sprintf("not committed yet: %s; mutation %s %s, in a block dated until %s, and repeating the request is safe",
+	text := fmt.Sprintf("not committed yet: %s; mutation %s %s, in a block dated until %s, and repeating the request is safe",
 		why, e.Mutation.Short(), pending, e.ValidUntil.Time().Format(time.RFC3339))
+	if e.Next != "" {
+		text += "; " + e.Next
+	}
+	return text
 }
 
 // Unwrap returns the caller's own reason to stop.
@@ -310,7 +316,7 @@ func (n *Replica) undecided(cause error, id aweigh.Hash, until aweigh.Instant) e
 	n.measured.undecided.Add(1)
 	now := n.seenWithin(graceAfterDeadline, id)
 	r := n.reach(now.Status)
-	return &UndecidedError{Mutation: id, Prefix: n.prefix, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Kept: now.kept, Cause: cause}
+	return &UndecidedError{Mutation: id, Scope: n.id, Prefix: n.prefix, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Kept: now.kept, Cause: cause}
 }
 
 // View is a consistent state of the scope. The caller must close it.

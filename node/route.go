@@ -198,7 +198,12 @@ func taken(r machine.Receipt, err error) error {
 // Txn proposes a transaction in this node's name, in the scope that decides about its keys, and waits until it is
 // final. Errors wrap ErrSpans if the keys belong to several scopes.
 func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (machine.Receipt, error) {
-	return n.route(ctx, t.Ranges, scope.Write, canon.Encode(t), once, attaches(&t))
+	r, err := n.route(ctx, t.Ranges, scope.Write, canon.Encode(t), once, attaches(&t))
+	var u *UndecidedError
+	if errors.As(err, &u) && u.Reachable < u.Needed {
+		u.Next = n.instead(u.Scope, &t)
+	}
+	return r, err
 }
 
 // Naming proposes a change of names in the scope that decides about them.

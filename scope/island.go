@@ -109,21 +109,21 @@ func (t *Terms) islanders(prefix []byte, members []aweigh.AnchorID) (anchors []A
 
 // islandTakes returns why an island does not take a mutation.
 func (m *CheckedMutation) islandTakes() error {
-	if m.Class != Write || len(m.grants) > 0 || m.Patient {
+	if m.Class != Write || len(m.grants) > 0 || m.Patient || !m.Txn.OfIslands() {
 		return ErrIslandTakes
 	}
-	for _, branch := range [][]Op{m.Txn.Success, m.Txn.Failure} {
+	return nil
+}
+
+// OfIslands reports whether islands take the transaction: puts and deletions of single keys.
+func (t *Txn) OfIslands() bool {
+	for _, branch := range [][]Op{t.Success, t.Failure} {
 		for i := range branch {
 			switch op := &branch[i]; {
 			case op.Kind != OpPut && op.Kind != OpDelete, len(op.End) > 0, op.Lease != 0, op.IgnoreLease, op.IgnoreValue:
-				return ErrIslandTakes
+				return false
 			}
 		}
 	}
-	for i := range m.Txn.Compare {
-		if len(m.Txn.Compare[i].End) > 0 {
-			return ErrIslandTakes
-		}
-	}
-	return nil
+	return !slices.ContainsFunc(t.Compare, func(c Compare) bool { return len(c.End) > 0 })
 }

@@ -62,7 +62,7 @@ func (a *app) island() *cobra.Command {
 	showOne := &cobra.Command{
 		Use: "show ISLAND", Short: "Show an island, and what was set aside", Args: cobra.ExactArgs(1),
 		Long: "Shows an island, named by the beginning of its identity in hex, and the keys whose changes\n" +
-			"did not stand, with the reasons. The motions about them are in aweigh motion ls.",
+			"did not stand, with the reasons, and the motions about them (aweigh motion show MOTION).",
 		Example: "  aweigh island show 3f2a1b90",
 	}
 	return a.under(c,

@@ -18,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/store/diskstore"
 )
@@ -88,8 +89,12 @@ func about(c *cobra.Command, text string, err error) string {
 	if f := c.Flags().Lookup("raw"); f != nil && !f.Changed && errors.As(err, &syntax) && takenRaw(syntax.Input) {
 		text += "; --raw takes a key as it is"
 	}
+	if mayAdd(c, "provisional") {
+		text = strings.Replace(text, node.Provisionally, node.Provisionally+" (--provisional)", 1)
+	}
+	provisional := c.Flags().Changed("provisional")
 	switch f := c.Flags().Lookup("serializable"); {
-	case f == nil:
+	case f == nil || provisional:
 		text = strings.ReplaceAll(text, staleHint, "")
 	case !f.Changed && errors.Is(err, context.DeadlineExceeded) && !strings.Contains(text, staleHint): // before it is known why
 		text += staleHint
@@ -106,6 +111,23 @@ func about(c *cobra.Command, text string, err error) string {
 	}
 	return text
 }
+
+// mayAdd reports whether a command takes a flag beside those that it was given.
+func mayAdd(c *cobra.Command, flag string) bool {
+	f := c.Flags().Lookup(flag)
+	if f == nil || f.Changed {
+		return false
+	}
+	for _, group := range f.Annotations[exclusive] {
+		if slices.ContainsFunc(strings.Fields(group), c.Flags().Changed) {
+			return false
+		}
+	}
+	return true
+}
+
+// exclusive is the annotation in which cobra keeps groups of flags that exclude each other.
+const exclusive = "cobra_annotation_mutually_exclusive"
 
 // takenRaw reports whether a key is taken as it is.
 func takenRaw(key string) bool {

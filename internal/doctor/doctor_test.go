@@ -240,12 +240,14 @@ func TestHealthInWords(t *testing.T) {
 		}
 		return s
 	}
+	apart := []*aweighv1.Partition{{Prefix: []byte("/ship/"), Island: []byte{1, 2, 3, 4}}}
 	for name, c := range map[string]struct {
 		status      *aweighv1.StatusResponse
 		check, text string
 		verdict     Verdict
 	}{
 		"no quorum":                 {&aweighv1.StatusResponse{FailuresLeft: -1, Anchors: anchors}, "quorum", "NO QUORUM", Fail},
+		"no quorum, an island":      {&aweighv1.StatusResponse{FailuresLeft: -1, Anchors: anchors, Partitions: apart}, "quorum", "NO QUORUM", Fail},
 		"one missing":               {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "no more may fail", Warn},
 		"alone":                     {&aweighv1.StatusResponse{Anchors: anchors}, "peers", "no connection", Fail},
 		"other":                     {&aweighv1.StatusResponse{Version: "x"}, "version", "x", Warn},
@@ -277,6 +279,9 @@ func TestHealthInWords(t *testing.T) {
 			}
 			if c.check == "quorum" && !strings.Contains(verdict(t, e.findings, "quorum").Do, "riga") {
 				t.Error("who is missing is not named")
+			}
+			if len(c.status.Partitions) > 0 && !strings.Contains(verdict(t, e.findings, "quorum").Do, "island 01020304 decides provisionally") {
+				t.Error("the island is not named")
 			}
 		})
 	}

@@ -36,7 +36,11 @@ func (e *exam) checkHealth() {
 	}
 	switch found := show.Quorum(s); {
 	case s.FailuresLeft < 0:
-		e.fail("quorum", found, "see to "+strings.Join(missing, ", "))
+		do := "see to " + strings.Join(missing, ", ")
+		for _, p := range s.Partitions {
+			do += "; " + show.Partition(p)
+		}
+		e.fail("quorum", found, do)
 	case len(missing) > 0:
 		e.warn("quorum", found, "see to "+strings.Join(missing, ", "))
 	default:

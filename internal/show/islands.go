@@ -36,6 +36,7 @@ type setAside struct {
 	Mutation string `json:"mutation"`
 	Author   string `json:"author"`
 	Reason   string `json:"reason"`
+	Motion   string `json:"motion,omitempty"` // that opened about it
 }
 
 func islandJSON(i *aweighv1.Island) *island {
@@ -47,7 +48,7 @@ func islandJSON(i *aweighv1.Island) *island {
 		Here: i.Here, Open: i.Open, Height: i.Height, Revision: i.Revision, Recorded: i.Recorded, DueNs: i.DueNs, Entries: i.Entries, Stands: i.Stands, Aside: i.Aside, More: i.More,
 	}
 	for _, a := range i.SetAside {
-		out.SetAside = append(out.SetAside, setAside{string(a.Key), hex.EncodeToString(a.Mutation), hex.EncodeToString(a.Author), a.Reason})
+		out.SetAside = append(out.SetAside, setAside{string(a.Key), hex.EncodeToString(a.Mutation), hex.EncodeToString(a.Author), a.Reason, hex.EncodeToString(a.Motion)})
 	}
 	return out
 }
@@ -60,9 +61,10 @@ func (p Printer) Islands(r *aweighv1.IslandsResponse) error {
 			all = append(all, islandJSON(i))
 		}
 		return p.JSON(struct {
-			Header  header    `json:"header"`
-			Islands []*island `json:"islands"`
-		}{headerJSON(r.Header), all})
+			Header     header          `json:"header"`
+			Islands    []*island       `json:"islands"`
+			Partitions []partitionJSON `json:"partitions,omitempty"`
+		}{headerJSON(r.Header), all, partitionsOf(r.Partitions)})
 	}
 	rows := [][]string{{"ISLAND", "PREFIX", "MEMBERS", "WEIGHT", "BASE", "STATE", "STANDS", "ASIDE"}}
 	for _, i := range r.Islands {
@@ -74,7 +76,36 @@ func (p Printer) Islands(r *aweighv1.IslandsResponse) error {
 			short(i.Id), Key(i.Prefix), strings.Join(i.Members, ","), fmt.Sprintf("%d/%d", i.Weight, i.Total), fmt.Sprintf("block %d", i.Base), islandState(i), stands, aside,
 		})
 	}
-	return p.table(rows...)
+	if err := p.table(rows...); err != nil || len(r.Partitions) == 0 {
+		return err
+	}
+	fmt.Fprintln(p.Out)
+	for _, q := range r.Partitions {
+		fmt.Fprintln(p.Out, Partition(q))
+	}
+	return nil
+}
+
+// partitionJSON is a partition of the policy of a scope that has no quorum.
+type partitionJSON struct {
+	Prefix string `json:"prefix"`
+	Island string `json:"island,omitempty"` // that decides on its keys, at the node of a member
+	Why    string `json:"why,omitempty"`    // none stands, or it decides nothing
+}
+
+func partitionsOf(all []*aweighv1.Partition) (out []partitionJSON) {
+	for _, p := range all {
+		out = append(out, partitionJSON{string(p.Prefix), hex.EncodeToString(p.Island), p.Why})
+	}
+	return out
+}
+
+// Partition describes which island decides on the keys of a partition, or why none does.
+func Partition(p *aweighv1.Partition) string {
+	if p.Why != "" {
+		return fmt.Sprintf("%s: %s", Key(p.Prefix), Line(p.Why))
+	}
+	return fmt.Sprintf("%s: island %s decides provisionally, on requests with --provisional", Key(p.Prefix), short(p.Island))
 }
 
 // Island writes one island, with what was set aside.
@@ -106,9 +137,13 @@ func (p Printer) Island(h *aweighv1.Header, i *aweighv1.Island) error {
 		return nil
 	}
 	fmt.Fprintln(p.Out)
-	aside := [][]string{{"KEY", "MUTATION", "WHY IT DID NOT STAND"}}
+	aside := [][]string{{"KEY", "MUTATION", "MOTION", "WHY IT DID NOT STAND"}}
 	for _, a := range i.SetAside {
-		aside = append(aside, []string{Key(a.Key), short(a.Mutation), Line(a.Reason)})
+		motion := "-"
+		if len(a.Motion) > 0 {
+			motion = short(a.Motion)
+		}
+		aside = append(aside, []string{Key(a.Key), short(a.Mutation), motion, Line(a.Reason)})
 	}
 	if err := p.table(aside...); err != nil {
 		return err

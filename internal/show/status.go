@@ -71,6 +71,8 @@ type statusJSON struct {
 	LostScopes   []string     `json:"lost_scopes,omitempty"`
 	Insecure     []string     `json:"insecure,omitempty"` // ports that take clients without certificates
 	Void         []string     `json:"void_approvers,omitempty"`
+
+	Partitions []partitionJSON `json:"partitions,omitempty"` // of the policy, without a quorum
 }
 
 // pinJSON is the roster that a node's operator trusts.
@@ -197,6 +199,9 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		{"trusted", trustedRow(s.Pin)},
 		{"insecure", insecureRow(s.Insecure)},
 		{"health", Health(s)},
+	}
+	for _, p := range s.Partitions {
+		rows = append(rows, []string{"island", Partition(p)})
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 	if err := p.table(rows...); err != nil {
@@ -361,6 +366,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		NowNs: s.NowNs, ClockBehind: s.ClockBehindNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
 		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin), Insecure: s.Insecure, Void: s.VoidApprovers,
+		Partitions: partitionsOf(s.Partitions),
 	}
 	for _, p := range s.LostScopes {
 		out.LostScopes = append(out.LostScopes, Key(p))

@@ -82,6 +82,15 @@ func TestIslandsDecide(t *testing.T) {
 			t.Errorf("side %d reads %q of the scope", side, out)
 		}
 	}
+	for key, named := range map[string]bool{"/ship/late": true, "/land/late": false} { // order-free
+		_, errs, code := n.command("put", key, "1", "--timeout", "2s", "--api", n.nodes[0].api, "--valid-for", "3s")
+		if code != 5 || strings.Contains(errs, "can decide it provisionally (--provisional)") != named {
+			t.Errorf("a put of %s without a quorum: exit code %d\n%s", key, code, errs)
+		}
+	}
+	if out := n.must("status", "--api", n.nodes[0].api); !strings.Contains(out, " decides provisionally, on requests with --provisional") {
+		t.Errorf("the status does not name the island:\n%s", out)
+	}
 	if out, errs, code := n.command("put", "/land/x", "1", "--provisional", "--api", n.nodes[0].api); code != 4 {
 		t.Errorf("outside the partition: exit code %d\n%s%s", code, out, errs)
 	}
@@ -155,5 +164,28 @@ func TestIslandsDecide(t *testing.T) {
 		}
 		return nil
 	})
+	for _, p := range n.nodes {
+		until(t, 20*time.Second, p.name+" names the motion", func(context.Context) error {
+			all, err := n.islands(p)
+			if err != nil {
+				return err
+			}
+			for _, is := range all {
+				var r struct {
+					Island struct {
+						SetAside []struct{ Motion string } `json:"set_aside"`
+					}
+				}
+				n.tells(&r, "island", "show", is.ID, "--api", p.api)
+				for _, a := range r.Island.SetAside {
+					if a.Motion == "" {
+						return fmt.Errorf("%+v", r)
+					}
+					n.must("motion", "show", a.Motion, "--api", p.api)
+				}
+			}
+			return nil
+		})
+	}
 	n.agreed(20 * time.Second)
 }

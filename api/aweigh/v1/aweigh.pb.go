@@ -134,7 +134,7 @@ func (x Compare_Target) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Compare_Target.Descriptor instead.
 func (Compare_Target) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{14, 0}
 }
 
 type Compare_Relation int32
@@ -189,7 +189,7 @@ func (x Compare_Relation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Compare_Relation.Descriptor instead.
 func (Compare_Relation) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13, 1}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{14, 1}
 }
 
 type NameRequest_Kind int32
@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67, 0}
 }
 
 // Header says what an answer was read at.
@@ -551,6 +551,7 @@ type SetAside struct {
 	Mutation      []byte                 `protobuf:"bytes,2,opt,name=mutation,proto3" json:"mutation,omitempty"` // of the island
 	Author        []byte                 `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"`     // of that mutation
 	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Motion        []byte                 `protobuf:"bytes,5,opt,name=motion,proto3" json:"motion,omitempty"` // that opened about it; empty: none did yet, or the author has no right to the change any more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,6 +614,74 @@ func (x *SetAside) GetReason() string {
 	return ""
 }
 
+func (x *SetAside) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
+}
+
+// Partition is a partition of the policy of a scope that has no quorum, as the node sees it.
+type Partition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Prefix        []byte                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	Island        []byte                 `protobuf:"bytes,2,opt,name=island,proto3" json:"island,omitempty"` // that decides on its keys, of which the node's anchor is a member; empty: none stands
+	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`       // none stands, or the island decides nothing; empty: it decides
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Partition) Reset() {
+	*x = Partition{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Partition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Partition) ProtoMessage() {}
+
+func (x *Partition) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Partition.ProtoReflect.Descriptor instead.
+func (*Partition) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Partition) GetPrefix() []byte {
+	if x != nil {
+		return x.Prefix
+	}
+	return nil
+}
+
+func (x *Partition) GetIsland() []byte {
+	if x != nil {
+		return x.Island
+	}
+	return nil
+}
+
+func (x *Partition) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 type IslandsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                      // how the identity of one begins, in hex; empty: all
@@ -623,7 +692,7 @@ type IslandsRequest struct {
 
 func (x *IslandsRequest) Reset() {
 	*x = IslandsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[3]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +704,7 @@ func (x *IslandsRequest) String() string {
 func (*IslandsRequest) ProtoMessage() {}
 
 func (x *IslandsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[3]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +717,7 @@ func (x *IslandsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IslandsRequest.ProtoReflect.Descriptor instead.
 func (*IslandsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{3}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *IslandsRequest) GetId() string {
@@ -668,14 +737,15 @@ func (x *IslandsRequest) GetLinearizable() bool {
 type IslandsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Islands       []*Island              `protobuf:"bytes,2,rep,name=islands,proto3" json:"islands,omitempty"` // that the node's anchor is a member of, or that the scope has on record
+	Islands       []*Island              `protobuf:"bytes,2,rep,name=islands,proto3" json:"islands,omitempty"`       // that the node's anchor is a member of, or that the scope has on record
+	Partitions    []*Partition           `protobuf:"bytes,3,rep,name=partitions,proto3" json:"partitions,omitempty"` // while the scope has no quorum
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *IslandsResponse) Reset() {
 	*x = IslandsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[4]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +757,7 @@ func (x *IslandsResponse) String() string {
 func (*IslandsResponse) ProtoMessage() {}
 
 func (x *IslandsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[4]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +770,7 @@ func (x *IslandsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IslandsResponse.ProtoReflect.Descriptor instead.
 func (*IslandsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{4}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *IslandsResponse) GetHeader() *Header {
@@ -713,6 +783,13 @@ func (x *IslandsResponse) GetHeader() *Header {
 func (x *IslandsResponse) GetIslands() []*Island {
 	if x != nil {
 		return x.Islands
+	}
+	return nil
+}
+
+func (x *IslandsResponse) GetPartitions() []*Partition {
+	if x != nil {
+		return x.Partitions
 	}
 	return nil
 }
@@ -732,7 +809,7 @@ type KeyValue struct {
 
 func (x *KeyValue) Reset() {
 	*x = KeyValue{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[5]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -744,7 +821,7 @@ func (x *KeyValue) String() string {
 func (*KeyValue) ProtoMessage() {}
 
 func (x *KeyValue) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[5]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -757,7 +834,7 @@ func (x *KeyValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyValue.ProtoReflect.Descriptor instead.
 func (*KeyValue) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{5}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *KeyValue) GetKey() []byte {
@@ -823,7 +900,7 @@ type Once struct {
 
 func (x *Once) Reset() {
 	*x = Once{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[6]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +912,7 @@ func (x *Once) String() string {
 func (*Once) ProtoMessage() {}
 
 func (x *Once) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[6]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +925,7 @@ func (x *Once) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Once.ProtoReflect.Descriptor instead.
 func (*Once) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{6}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Once) GetNonce() []byte {
@@ -895,7 +972,7 @@ type PutRequest struct {
 
 func (x *PutRequest) Reset() {
 	*x = PutRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[7]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +984,7 @@ func (x *PutRequest) String() string {
 func (*PutRequest) ProtoMessage() {}
 
 func (x *PutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[7]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +997,7 @@ func (x *PutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRequest.ProtoReflect.Descriptor instead.
 func (*PutRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{7}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PutRequest) GetKey() []byte {
@@ -993,7 +1070,7 @@ type PutResponse struct {
 
 func (x *PutResponse) Reset() {
 	*x = PutResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[8]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1005,7 +1082,7 @@ func (x *PutResponse) String() string {
 func (*PutResponse) ProtoMessage() {}
 
 func (x *PutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[8]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1018,7 +1095,7 @@ func (x *PutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutResponse.ProtoReflect.Descriptor instead.
 func (*PutResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{8}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PutResponse) GetHeader() *Header {
@@ -1062,7 +1139,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[9]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1151,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[9]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1164,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{9}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteRequest) GetKey() []byte {
@@ -1139,7 +1216,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[10]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1228,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[10]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1241,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{10}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteResponse) GetHeader() *Header {
@@ -1219,7 +1296,7 @@ type RangeRequest struct {
 
 func (x *RangeRequest) Reset() {
 	*x = RangeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1308,7 @@ func (x *RangeRequest) String() string {
 func (*RangeRequest) ProtoMessage() {}
 
 func (x *RangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[11]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1321,7 @@ func (x *RangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RangeRequest.ProtoReflect.Descriptor instead.
 func (*RangeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{11}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RangeRequest) GetKey() []byte {
@@ -1357,7 +1434,7 @@ type RangeResponse struct {
 
 func (x *RangeResponse) Reset() {
 	*x = RangeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1446,7 @@ func (x *RangeResponse) String() string {
 func (*RangeResponse) ProtoMessage() {}
 
 func (x *RangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[12]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1459,7 @@ func (x *RangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RangeResponse.ProtoReflect.Descriptor instead.
 func (*RangeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{12}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RangeResponse) GetHeader() *Header {
@@ -1427,7 +1504,7 @@ type Compare struct {
 
 func (x *Compare) Reset() {
 	*x = Compare{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1516,7 @@ func (x *Compare) String() string {
 func (*Compare) ProtoMessage() {}
 
 func (x *Compare) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[13]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1529,7 @@ func (x *Compare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compare.ProtoReflect.Descriptor instead.
 func (*Compare) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{13}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Compare) GetTarget() Compare_Target {
@@ -1513,7 +1590,7 @@ type Op struct {
 
 func (x *Op) Reset() {
 	*x = Op{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1602,7 @@ func (x *Op) String() string {
 func (*Op) ProtoMessage() {}
 
 func (x *Op) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[14]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1615,7 @@ func (x *Op) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Op.ProtoReflect.Descriptor instead.
 func (*Op) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{14}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Op) GetOp() isOp_Op {
@@ -1639,7 +1716,7 @@ type MergeRequest struct {
 
 func (x *MergeRequest) Reset() {
 	*x = MergeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1728,7 @@ func (x *MergeRequest) String() string {
 func (*MergeRequest) ProtoMessage() {}
 
 func (x *MergeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[15]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1741,7 @@ func (x *MergeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeRequest.ProtoReflect.Descriptor instead.
 func (*MergeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{15}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MergeRequest) GetKey() []byte {
@@ -1684,7 +1761,7 @@ type MergeResponse struct {
 
 func (x *MergeResponse) Reset() {
 	*x = MergeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1773,7 @@ func (x *MergeResponse) String() string {
 func (*MergeResponse) ProtoMessage() {}
 
 func (x *MergeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[16]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1786,7 @@ func (x *MergeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergeResponse.ProtoReflect.Descriptor instead.
 func (*MergeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{16}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MergeResponse) GetHeader() *Header {
@@ -1742,7 +1819,7 @@ type OpResponse struct {
 
 func (x *OpResponse) Reset() {
 	*x = OpResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +1831,7 @@ func (x *OpResponse) String() string {
 func (*OpResponse) ProtoMessage() {}
 
 func (x *OpResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[17]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +1844,7 @@ func (x *OpResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpResponse.ProtoReflect.Descriptor instead.
 func (*OpResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{17}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OpResponse) GetResponse() isOpResponse_Response {
@@ -1869,7 +1946,7 @@ type TxnRequest struct {
 
 func (x *TxnRequest) Reset() {
 	*x = TxnRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +1958,7 @@ func (x *TxnRequest) String() string {
 func (*TxnRequest) ProtoMessage() {}
 
 func (x *TxnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[18]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +1971,7 @@ func (x *TxnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnRequest.ProtoReflect.Descriptor instead.
 func (*TxnRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{18}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TxnRequest) GetCompare() []*Compare {
@@ -1946,7 +2023,7 @@ type TxnResponse struct {
 
 func (x *TxnResponse) Reset() {
 	*x = TxnResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2035,7 @@ func (x *TxnResponse) String() string {
 func (*TxnResponse) ProtoMessage() {}
 
 func (x *TxnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[19]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2048,7 @@ func (x *TxnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnResponse.ProtoReflect.Descriptor instead.
 func (*TxnResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{19}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TxnResponse) GetHeader() *Header {
@@ -2011,7 +2088,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2023,7 +2100,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[20]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2036,7 +2113,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{20}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SubmitRequest) GetBundle() []byte {
@@ -2061,7 +2138,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2073,7 +2150,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[21]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2086,7 +2163,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{21}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Outcome) GetMutation() []byte {
@@ -2141,7 +2218,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2153,7 +2230,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[22]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2166,7 +2243,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{22}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SubmitResponse) GetHeader() *Header {
@@ -2193,7 +2270,7 @@ type CompactRequest struct {
 
 func (x *CompactRequest) Reset() {
 	*x = CompactRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2205,7 +2282,7 @@ func (x *CompactRequest) String() string {
 func (*CompactRequest) ProtoMessage() {}
 
 func (x *CompactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[23]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2218,7 +2295,7 @@ func (x *CompactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactRequest.ProtoReflect.Descriptor instead.
 func (*CompactRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{23}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CompactRequest) GetRevision() int64 {
@@ -2244,7 +2321,7 @@ type CompactResponse struct {
 
 func (x *CompactResponse) Reset() {
 	*x = CompactResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2256,7 +2333,7 @@ func (x *CompactResponse) String() string {
 func (*CompactResponse) ProtoMessage() {}
 
 func (x *CompactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2269,7 +2346,7 @@ func (x *CompactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactResponse.ProtoReflect.Descriptor instead.
 func (*CompactResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{24}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CompactResponse) GetHeader() *Header {
@@ -2292,7 +2369,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2381,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2394,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WatchRequest) GetKey() []byte {
@@ -2366,7 +2443,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2378,7 +2455,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2391,7 +2468,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Event) GetDelete() bool {
@@ -2427,7 +2504,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2439,7 +2516,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2452,7 +2529,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchResponse) GetHeader() *Header {
@@ -2493,7 +2570,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +2582,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +2595,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HistoryRequest) GetKey() []byte {
@@ -2561,7 +2638,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2650,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2663,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Entry) GetIndex() int64 {
@@ -2720,7 +2797,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2732,7 +2809,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2745,7 +2822,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HistoryResponse) GetHeader() *Header {
@@ -2788,7 +2865,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2800,7 +2877,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2813,7 +2890,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TailRequest) GetSinceRevision() int64 {
@@ -2856,7 +2933,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +2945,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +2958,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TailResponse) GetHeader() *Header {
@@ -2923,7 +3000,7 @@ type TailItem struct {
 
 func (x *TailItem) Reset() {
 	*x = TailItem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2935,7 +3012,7 @@ func (x *TailItem) String() string {
 func (*TailItem) ProtoMessage() {}
 
 func (x *TailItem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2948,7 +3025,7 @@ func (x *TailItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailItem.ProtoReflect.Descriptor instead.
 func (*TailItem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TailItem) GetIndex() int64 {
@@ -3023,7 +3100,7 @@ type ProveRequest struct {
 
 func (x *ProveRequest) Reset() {
 	*x = ProveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3035,7 +3112,7 @@ func (x *ProveRequest) String() string {
 func (*ProveRequest) ProtoMessage() {}
 
 func (x *ProveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3048,7 +3125,7 @@ func (x *ProveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveRequest.ProtoReflect.Descriptor instead.
 func (*ProveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ProveRequest) GetKey() []byte {
@@ -3068,7 +3145,7 @@ type ProveResponse struct {
 
 func (x *ProveResponse) Reset() {
 	*x = ProveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3157,7 @@ func (x *ProveResponse) String() string {
 func (*ProveResponse) ProtoMessage() {}
 
 func (x *ProveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3170,7 @@ func (x *ProveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveResponse.ProtoReflect.Descriptor instead.
 func (*ProveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ProveResponse) GetHeader() *Header {
@@ -3120,7 +3197,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3132,7 +3209,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3145,7 +3222,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CheckpointRequest) GetOld() int64 {
@@ -3174,7 +3251,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3186,7 +3263,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3199,7 +3276,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CheckpointResponse) GetHeader() *Header {
@@ -3242,7 +3319,7 @@ type Cosignature struct {
 
 func (x *Cosignature) Reset() {
 	*x = Cosignature{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3254,7 +3331,7 @@ func (x *Cosignature) String() string {
 func (*Cosignature) ProtoMessage() {}
 
 func (x *Cosignature) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3267,7 +3344,7 @@ func (x *Cosignature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cosignature.ProtoReflect.Descriptor instead.
 func (*Cosignature) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Cosignature) GetAnchor() []byte {
@@ -3299,7 +3376,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3311,7 +3388,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3324,7 +3401,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
 type Anchor struct {
@@ -3350,7 +3427,7 @@ type Anchor struct {
 
 func (x *Anchor) Reset() {
 	*x = Anchor{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3362,7 +3439,7 @@ func (x *Anchor) String() string {
 func (*Anchor) ProtoMessage() {}
 
 func (x *Anchor) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3375,7 +3452,7 @@ func (x *Anchor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Anchor.ProtoReflect.Descriptor instead.
 func (*Anchor) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Anchor) GetId() []byte {
@@ -3459,7 +3536,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3471,7 +3548,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3484,7 +3561,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Peer) GetId() string {
@@ -3553,13 +3630,14 @@ type StatusResponse struct {
 	VoidApprovers   []string               `protobuf:"bytes,48,rep,name=void_approvers,json=voidApprovers,proto3" json:"void_approvers,omitempty"`    // names of approvers that signed both ways, and vote on no motion
 	NowNs           int64                  `protobuf:"varint,49,opt,name=now_ns,json=nowNs,proto3" json:"now_ns,omitempty"`                           // the clock that the node counts by
 	ClockBehindNs   int64                  `protobuf:"varint,50,opt,name=clock_behind_ns,json=clockBehindNs,proto3" json:"clock_behind_ns,omitempty"` // by how much that is behind the clocks of most other anchors, negative if it is ahead; 0: not found off
+	Partitions      []*Partition           `protobuf:"bytes,51,rep,name=partitions,proto3" json:"partitions,omitempty"`                               // of the policy, while the scope has no quorum
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3571,7 +3649,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3584,7 +3662,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *StatusResponse) GetHeader() *Header {
@@ -3888,6 +3966,13 @@ func (x *StatusResponse) GetClockBehindNs() int64 {
 	return 0
 }
 
+func (x *StatusResponse) GetPartitions() []*Partition {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
 // Pin is a roster of the root scope that a node's operator trusts.
 type Pin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3900,7 +3985,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3912,7 +3997,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3925,7 +4010,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Pin) GetRoster() string {
@@ -3963,7 +4048,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3975,7 +4060,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3988,7 +4073,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Snapshot) GetHeight() uint64 {
@@ -4056,7 +4141,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4068,7 +4153,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4081,7 +4166,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Problem) GetReason() string {
@@ -4125,7 +4210,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4137,7 +4222,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4150,7 +4235,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *InviteRequest) GetName() string {
@@ -4192,7 +4277,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4204,7 +4289,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4217,7 +4302,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -4249,7 +4334,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4261,7 +4346,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4274,7 +4359,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
 }
 
 type GenesisResponse struct {
@@ -4286,7 +4371,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4298,7 +4383,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4311,7 +4396,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -4329,7 +4414,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4341,7 +4426,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4354,7 +4439,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -4371,7 +4456,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4468,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4481,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -4444,7 +4529,7 @@ type TrustRequest struct {
 
 func (x *TrustRequest) Reset() {
 	*x = TrustRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4456,7 +4541,7 @@ func (x *TrustRequest) String() string {
 func (*TrustRequest) ProtoMessage() {}
 
 func (x *TrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4469,7 +4554,7 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TrustRequest) GetPolicy() []byte {
@@ -4512,7 +4597,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4524,7 +4609,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4537,7 +4622,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Standing) GetId() []byte {
@@ -4688,7 +4773,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4700,7 +4785,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4713,7 +4798,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Proposal) GetId() []byte {
@@ -4888,7 +4973,7 @@ type TrustResponse struct {
 
 func (x *TrustResponse) Reset() {
 	*x = TrustResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4900,7 +4985,7 @@ func (x *TrustResponse) String() string {
 func (*TrustResponse) ProtoMessage() {}
 
 func (x *TrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4913,7 +4998,7 @@ func (x *TrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
 func (*TrustResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *TrustResponse) GetHeader() *Header {
@@ -5100,7 +5185,7 @@ type VoidApprover struct {
 
 func (x *VoidApprover) Reset() {
 	*x = VoidApprover{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5112,7 +5197,7 @@ func (x *VoidApprover) String() string {
 func (*VoidApprover) ProtoMessage() {}
 
 func (x *VoidApprover) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5125,7 +5210,7 @@ func (x *VoidApprover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoidApprover.ProtoReflect.Descriptor instead.
 func (*VoidApprover) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *VoidApprover) GetId() []byte {
@@ -5191,7 +5276,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5203,7 +5288,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5216,7 +5301,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Usage) GetName() string {
@@ -5264,7 +5349,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5276,7 +5361,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5289,7 +5374,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -5324,7 +5409,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5336,7 +5421,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5349,7 +5434,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -5427,7 +5512,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5439,7 +5524,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5452,7 +5537,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -5493,7 +5578,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5505,7 +5590,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5518,7 +5603,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -5546,7 +5631,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5558,7 +5643,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5571,7 +5656,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -5605,7 +5690,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5617,7 +5702,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5630,7 +5715,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -5659,7 +5744,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5671,7 +5756,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5684,7 +5769,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -5727,7 +5812,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5739,7 +5824,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5752,7 +5837,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -5801,7 +5886,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5813,7 +5898,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5826,7 +5911,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -5890,7 +5975,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5902,7 +5987,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5915,7 +6000,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Place) GetKey() []byte {
@@ -5952,7 +6037,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5964,7 +6049,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5977,7 +6062,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -6012,7 +6097,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6024,7 +6109,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6037,7 +6122,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -6074,7 +6159,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6086,7 +6171,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6099,7 +6184,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -6147,7 +6232,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6159,7 +6244,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6172,7 +6257,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -6249,7 +6334,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6261,7 +6346,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6274,7 +6359,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -6313,7 +6398,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6325,7 +6410,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6338,7 +6423,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -6403,7 +6488,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6415,7 +6500,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6428,7 +6513,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -6470,7 +6555,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6482,7 +6567,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6495,7 +6580,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -6530,7 +6615,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6542,7 +6627,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6555,7 +6640,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -6589,7 +6674,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6601,7 +6686,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6614,7 +6699,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -6678,7 +6763,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6690,7 +6775,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6703,7 +6788,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Motion) GetId() []byte {
@@ -6987,7 +7072,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6999,7 +7084,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7012,7 +7097,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Voter) GetId() []byte {
@@ -7074,7 +7159,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7086,7 +7171,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7099,7 +7184,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -7181,7 +7266,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7193,7 +7278,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7206,7 +7291,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -7317,7 +7402,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7329,7 +7414,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7342,7 +7427,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -7369,7 +7454,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7381,7 +7466,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7394,7 +7479,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -7421,7 +7506,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7433,7 +7518,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7446,7 +7531,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -7474,7 +7559,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7486,7 +7571,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7499,7 +7584,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -7535,7 +7620,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7547,7 +7632,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7560,7 +7645,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -7600,7 +7685,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7612,7 +7697,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7625,7 +7710,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -7650,7 +7735,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7662,7 +7747,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7675,7 +7760,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -7742,7 +7827,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7754,7 +7839,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7767,7 +7852,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -7825,7 +7910,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7837,7 +7922,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7850,7 +7935,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -7898,7 +7983,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7910,7 +7995,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7923,7 +8008,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -7949,7 +8034,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7961,7 +8046,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7974,7 +8059,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -7994,7 +8079,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8006,7 +8091,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8019,7 +8104,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -8046,7 +8131,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8058,7 +8143,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8071,7 +8156,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -8097,7 +8182,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8109,7 +8194,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8122,7 +8207,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -8142,7 +8227,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8154,7 +8239,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8167,7 +8252,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -8218,7 +8303,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8230,7 +8315,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8243,7 +8328,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Scope) GetId() []byte {
@@ -8439,7 +8524,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8451,7 +8536,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8464,7 +8549,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -8540,7 +8625,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8552,7 +8637,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8565,7 +8650,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Said) GetScope() []byte {
@@ -8638,7 +8723,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8650,7 +8735,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8663,7 +8748,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -8724,7 +8809,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8736,7 +8821,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8749,7 +8834,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -8804,7 +8889,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8816,7 +8901,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8829,7 +8914,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -8856,7 +8941,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8868,7 +8953,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8881,7 +8966,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -8915,7 +9000,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8927,7 +9012,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8940,7 +9025,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -9015,7 +9100,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9027,7 +9112,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9040,7 +9125,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -9063,7 +9148,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9075,7 +9160,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9088,7 +9173,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -9134,7 +9219,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9146,7 +9231,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9159,7 +9244,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
 }
 
 type WhoAmIResponse struct {
@@ -9179,7 +9264,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9191,7 +9276,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9204,7 +9289,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -9282,7 +9367,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9294,7 +9379,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9307,7 +9392,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *User) GetName() string {
@@ -9342,7 +9427,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9354,7 +9439,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9367,7 +9452,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Role) GetName() string {
@@ -9397,7 +9482,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9409,7 +9494,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9422,7 +9507,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *Permission) GetRead() bool {
@@ -9462,7 +9547,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9474,7 +9559,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9487,7 +9572,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -9506,7 +9591,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9518,7 +9603,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9531,7 +9616,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -9576,18 +9661,26 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06stands\x18\x0f \x01(\x03R\x06stands\x12\x14\n" +
 	"\x05aside\x18\x10 \x01(\x03R\x05aside\x120\n" +
 	"\tset_aside\x18\x11 \x03(\v2\x13.aweigh.v1.SetAsideR\bsetAside\x12\x12\n" +
-	"\x04more\x18\x12 \x01(\bR\x04more\"h\n" +
+	"\x04more\x18\x12 \x01(\bR\x04more\"\x80\x01\n" +
 	"\bSetAside\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1a\n" +
 	"\bmutation\x18\x02 \x01(\fR\bmutation\x12\x16\n" +
 	"\x06author\x18\x03 \x01(\fR\x06author\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"D\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06motion\x18\x05 \x01(\fR\x06motion\"M\n" +
+	"\tPartition\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\fR\x06prefix\x12\x16\n" +
+	"\x06island\x18\x02 \x01(\fR\x06island\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"D\n" +
 	"\x0eIslandsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\"\n" +
-	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"i\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\x9f\x01\n" +
 	"\x0fIslandsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\aislands\x18\x02 \x03(\v2\x11.aweigh.v1.IslandR\aislands\"\xc0\x01\n" +
+	"\aislands\x18\x02 \x03(\v2\x11.aweigh.v1.IslandR\aislands\x124\n" +
+	"\n" +
+	"partitions\x18\x03 \x03(\v2\x14.aweigh.v1.PartitionR\n" +
+	"partitions\"\xc0\x01\n" +
 	"\bKeyValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12'\n" +
@@ -9821,8 +9914,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xe2\n" +
-	"\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\x98\v\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -9870,7 +9962,10 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\binsecure\x18/ \x03(\tR\binsecure\x12%\n" +
 	"\x0evoid_approvers\x180 \x03(\tR\rvoidApprovers\x12\x15\n" +
 	"\x06now_ns\x181 \x01(\x03R\x05nowNs\x12&\n" +
-	"\x0fclock_behind_ns\x182 \x01(\x03R\rclockBehindNs\"R\n" +
+	"\x0fclock_behind_ns\x182 \x01(\x03R\rclockBehindNs\x124\n" +
+	"\n" +
+	"partitions\x183 \x03(\v2\x14.aweigh.v1.PartitionR\n" +
+	"partitions\"R\n" +
 	"\x03Pin\x12\x16\n" +
 	"\x06roster\x18\x01 \x01(\tR\x06roster\x12\x18\n" +
 	"\areached\x18\x02 \x01(\bR\areached\x12\x19\n" +
@@ -10424,7 +10519,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 114)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 115)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -10433,316 +10528,319 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*Header)(nil),               // 4: aweigh.v1.Header
 	(*Island)(nil),               // 5: aweigh.v1.Island
 	(*SetAside)(nil),             // 6: aweigh.v1.SetAside
-	(*IslandsRequest)(nil),       // 7: aweigh.v1.IslandsRequest
-	(*IslandsResponse)(nil),      // 8: aweigh.v1.IslandsResponse
-	(*KeyValue)(nil),             // 9: aweigh.v1.KeyValue
-	(*Once)(nil),                 // 10: aweigh.v1.Once
-	(*PutRequest)(nil),           // 11: aweigh.v1.PutRequest
-	(*PutResponse)(nil),          // 12: aweigh.v1.PutResponse
-	(*DeleteRequest)(nil),        // 13: aweigh.v1.DeleteRequest
-	(*DeleteResponse)(nil),       // 14: aweigh.v1.DeleteResponse
-	(*RangeRequest)(nil),         // 15: aweigh.v1.RangeRequest
-	(*RangeResponse)(nil),        // 16: aweigh.v1.RangeResponse
-	(*Compare)(nil),              // 17: aweigh.v1.Compare
-	(*Op)(nil),                   // 18: aweigh.v1.Op
-	(*MergeRequest)(nil),         // 19: aweigh.v1.MergeRequest
-	(*MergeResponse)(nil),        // 20: aweigh.v1.MergeResponse
-	(*OpResponse)(nil),           // 21: aweigh.v1.OpResponse
-	(*TxnRequest)(nil),           // 22: aweigh.v1.TxnRequest
-	(*TxnResponse)(nil),          // 23: aweigh.v1.TxnResponse
-	(*SubmitRequest)(nil),        // 24: aweigh.v1.SubmitRequest
-	(*Outcome)(nil),              // 25: aweigh.v1.Outcome
-	(*SubmitResponse)(nil),       // 26: aweigh.v1.SubmitResponse
-	(*CompactRequest)(nil),       // 27: aweigh.v1.CompactRequest
-	(*CompactResponse)(nil),      // 28: aweigh.v1.CompactResponse
-	(*WatchRequest)(nil),         // 29: aweigh.v1.WatchRequest
-	(*Event)(nil),                // 30: aweigh.v1.Event
-	(*WatchResponse)(nil),        // 31: aweigh.v1.WatchResponse
-	(*HistoryRequest)(nil),       // 32: aweigh.v1.HistoryRequest
-	(*Entry)(nil),                // 33: aweigh.v1.Entry
-	(*HistoryResponse)(nil),      // 34: aweigh.v1.HistoryResponse
-	(*TailRequest)(nil),          // 35: aweigh.v1.TailRequest
-	(*TailResponse)(nil),         // 36: aweigh.v1.TailResponse
-	(*TailItem)(nil),             // 37: aweigh.v1.TailItem
-	(*ProveRequest)(nil),         // 38: aweigh.v1.ProveRequest
-	(*ProveResponse)(nil),        // 39: aweigh.v1.ProveResponse
-	(*CheckpointRequest)(nil),    // 40: aweigh.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),   // 41: aweigh.v1.CheckpointResponse
-	(*Cosignature)(nil),          // 42: aweigh.v1.Cosignature
-	(*StatusRequest)(nil),        // 43: aweigh.v1.StatusRequest
-	(*Anchor)(nil),               // 44: aweigh.v1.Anchor
-	(*Peer)(nil),                 // 45: aweigh.v1.Peer
-	(*StatusResponse)(nil),       // 46: aweigh.v1.StatusResponse
-	(*Pin)(nil),                  // 47: aweigh.v1.Pin
-	(*Snapshot)(nil),             // 48: aweigh.v1.Snapshot
-	(*Problem)(nil),              // 49: aweigh.v1.Problem
-	(*InviteRequest)(nil),        // 50: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),       // 51: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),       // 52: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),      // 53: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),        // 54: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),       // 55: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),         // 56: aweigh.v1.TrustRequest
-	(*Standing)(nil),             // 57: aweigh.v1.Standing
-	(*Proposal)(nil),             // 58: aweigh.v1.Proposal
-	(*TrustResponse)(nil),        // 59: aweigh.v1.TrustResponse
-	(*VoidApprover)(nil),         // 60: aweigh.v1.VoidApprover
-	(*Usage)(nil),                // 61: aweigh.v1.Usage
-	(*ExplainRequest)(nil),       // 62: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 63: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 64: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 65: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 66: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 67: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 68: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 69: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 70: aweigh.v1.NameRequest
-	(*Place)(nil),                // 71: aweigh.v1.Place
-	(*NameResponse)(nil),         // 72: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 73: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 74: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 75: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 76: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 77: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 78: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 79: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 80: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 81: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 82: aweigh.v1.Motion
-	(*Voter)(nil),                // 83: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 84: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 85: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 86: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 87: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 88: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 89: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 90: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 91: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 92: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 93: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 94: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 95: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 96: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 97: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 98: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 99: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 100: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 101: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 102: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 103: aweigh.v1.Said
-	(*ActResponse)(nil),          // 104: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 105: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 106: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 107: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 108: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 109: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 110: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 111: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 112: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 113: aweigh.v1.User
-	(*Role)(nil),                 // 114: aweigh.v1.Role
-	(*Permission)(nil),           // 115: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 116: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 117: aweigh.v1.DisableUsersResponse
+	(*Partition)(nil),            // 7: aweigh.v1.Partition
+	(*IslandsRequest)(nil),       // 8: aweigh.v1.IslandsRequest
+	(*IslandsResponse)(nil),      // 9: aweigh.v1.IslandsResponse
+	(*KeyValue)(nil),             // 10: aweigh.v1.KeyValue
+	(*Once)(nil),                 // 11: aweigh.v1.Once
+	(*PutRequest)(nil),           // 12: aweigh.v1.PutRequest
+	(*PutResponse)(nil),          // 13: aweigh.v1.PutResponse
+	(*DeleteRequest)(nil),        // 14: aweigh.v1.DeleteRequest
+	(*DeleteResponse)(nil),       // 15: aweigh.v1.DeleteResponse
+	(*RangeRequest)(nil),         // 16: aweigh.v1.RangeRequest
+	(*RangeResponse)(nil),        // 17: aweigh.v1.RangeResponse
+	(*Compare)(nil),              // 18: aweigh.v1.Compare
+	(*Op)(nil),                   // 19: aweigh.v1.Op
+	(*MergeRequest)(nil),         // 20: aweigh.v1.MergeRequest
+	(*MergeResponse)(nil),        // 21: aweigh.v1.MergeResponse
+	(*OpResponse)(nil),           // 22: aweigh.v1.OpResponse
+	(*TxnRequest)(nil),           // 23: aweigh.v1.TxnRequest
+	(*TxnResponse)(nil),          // 24: aweigh.v1.TxnResponse
+	(*SubmitRequest)(nil),        // 25: aweigh.v1.SubmitRequest
+	(*Outcome)(nil),              // 26: aweigh.v1.Outcome
+	(*SubmitResponse)(nil),       // 27: aweigh.v1.SubmitResponse
+	(*CompactRequest)(nil),       // 28: aweigh.v1.CompactRequest
+	(*CompactResponse)(nil),      // 29: aweigh.v1.CompactResponse
+	(*WatchRequest)(nil),         // 30: aweigh.v1.WatchRequest
+	(*Event)(nil),                // 31: aweigh.v1.Event
+	(*WatchResponse)(nil),        // 32: aweigh.v1.WatchResponse
+	(*HistoryRequest)(nil),       // 33: aweigh.v1.HistoryRequest
+	(*Entry)(nil),                // 34: aweigh.v1.Entry
+	(*HistoryResponse)(nil),      // 35: aweigh.v1.HistoryResponse
+	(*TailRequest)(nil),          // 36: aweigh.v1.TailRequest
+	(*TailResponse)(nil),         // 37: aweigh.v1.TailResponse
+	(*TailItem)(nil),             // 38: aweigh.v1.TailItem
+	(*ProveRequest)(nil),         // 39: aweigh.v1.ProveRequest
+	(*ProveResponse)(nil),        // 40: aweigh.v1.ProveResponse
+	(*CheckpointRequest)(nil),    // 41: aweigh.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),   // 42: aweigh.v1.CheckpointResponse
+	(*Cosignature)(nil),          // 43: aweigh.v1.Cosignature
+	(*StatusRequest)(nil),        // 44: aweigh.v1.StatusRequest
+	(*Anchor)(nil),               // 45: aweigh.v1.Anchor
+	(*Peer)(nil),                 // 46: aweigh.v1.Peer
+	(*StatusResponse)(nil),       // 47: aweigh.v1.StatusResponse
+	(*Pin)(nil),                  // 48: aweigh.v1.Pin
+	(*Snapshot)(nil),             // 49: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 50: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 51: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 52: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 53: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 54: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 55: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 56: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 57: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 58: aweigh.v1.Standing
+	(*Proposal)(nil),             // 59: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 60: aweigh.v1.TrustResponse
+	(*VoidApprover)(nil),         // 61: aweigh.v1.VoidApprover
+	(*Usage)(nil),                // 62: aweigh.v1.Usage
+	(*ExplainRequest)(nil),       // 63: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 64: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 65: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 66: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 67: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 68: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 69: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 70: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 71: aweigh.v1.NameRequest
+	(*Place)(nil),                // 72: aweigh.v1.Place
+	(*NameResponse)(nil),         // 73: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 74: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 75: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 76: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 77: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 78: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 79: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 80: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 81: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 82: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 83: aweigh.v1.Motion
+	(*Voter)(nil),                // 84: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 85: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 86: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 87: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 88: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 89: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 90: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 91: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 92: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 93: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 94: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 95: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 96: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 97: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 98: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 99: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 100: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 101: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 102: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 103: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 104: aweigh.v1.Said
+	(*ActResponse)(nil),          // 105: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 106: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 107: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 108: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 109: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 110: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 111: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 112: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 113: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 114: aweigh.v1.User
+	(*Role)(nil),                 // 115: aweigh.v1.Role
+	(*Permission)(nil),           // 116: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 117: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 118: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,   // 0: aweigh.v1.Header.island:type_name -> aweigh.v1.Island
 	6,   // 1: aweigh.v1.Island.set_aside:type_name -> aweigh.v1.SetAside
 	4,   // 2: aweigh.v1.IslandsResponse.header:type_name -> aweigh.v1.Header
 	5,   // 3: aweigh.v1.IslandsResponse.islands:type_name -> aweigh.v1.Island
-	10,  // 4: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
-	4,   // 5: aweigh.v1.PutResponse.header:type_name -> aweigh.v1.Header
-	9,   // 6: aweigh.v1.PutResponse.prev_kv:type_name -> aweigh.v1.KeyValue
-	10,  // 7: aweigh.v1.DeleteRequest.once:type_name -> aweigh.v1.Once
-	4,   // 8: aweigh.v1.DeleteResponse.header:type_name -> aweigh.v1.Header
-	9,   // 9: aweigh.v1.DeleteResponse.prev_kvs:type_name -> aweigh.v1.KeyValue
-	0,   // 10: aweigh.v1.RangeRequest.sort_target:type_name -> aweigh.v1.SortTarget
-	4,   // 11: aweigh.v1.RangeResponse.header:type_name -> aweigh.v1.Header
-	9,   // 12: aweigh.v1.RangeResponse.kvs:type_name -> aweigh.v1.KeyValue
-	1,   // 13: aweigh.v1.Compare.target:type_name -> aweigh.v1.Compare.Target
-	2,   // 14: aweigh.v1.Compare.relation:type_name -> aweigh.v1.Compare.Relation
-	15,  // 15: aweigh.v1.Op.range:type_name -> aweigh.v1.RangeRequest
-	11,  // 16: aweigh.v1.Op.put:type_name -> aweigh.v1.PutRequest
-	13,  // 17: aweigh.v1.Op.delete:type_name -> aweigh.v1.DeleteRequest
-	22,  // 18: aweigh.v1.Op.txn:type_name -> aweigh.v1.TxnRequest
-	19,  // 19: aweigh.v1.Op.merge:type_name -> aweigh.v1.MergeRequest
-	4,   // 20: aweigh.v1.MergeResponse.header:type_name -> aweigh.v1.Header
-	16,  // 21: aweigh.v1.OpResponse.range:type_name -> aweigh.v1.RangeResponse
-	12,  // 22: aweigh.v1.OpResponse.put:type_name -> aweigh.v1.PutResponse
-	14,  // 23: aweigh.v1.OpResponse.delete:type_name -> aweigh.v1.DeleteResponse
-	23,  // 24: aweigh.v1.OpResponse.txn:type_name -> aweigh.v1.TxnResponse
-	20,  // 25: aweigh.v1.OpResponse.merge:type_name -> aweigh.v1.MergeResponse
-	17,  // 26: aweigh.v1.TxnRequest.compare:type_name -> aweigh.v1.Compare
-	18,  // 27: aweigh.v1.TxnRequest.success:type_name -> aweigh.v1.Op
-	18,  // 28: aweigh.v1.TxnRequest.failure:type_name -> aweigh.v1.Op
-	10,  // 29: aweigh.v1.TxnRequest.once:type_name -> aweigh.v1.Once
-	4,   // 30: aweigh.v1.TxnResponse.header:type_name -> aweigh.v1.Header
-	21,  // 31: aweigh.v1.TxnResponse.responses:type_name -> aweigh.v1.OpResponse
-	23,  // 32: aweigh.v1.Outcome.txn:type_name -> aweigh.v1.TxnResponse
-	4,   // 33: aweigh.v1.SubmitResponse.header:type_name -> aweigh.v1.Header
-	25,  // 34: aweigh.v1.SubmitResponse.outcomes:type_name -> aweigh.v1.Outcome
-	10,  // 35: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
-	4,   // 36: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
-	9,   // 37: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
-	9,   // 38: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
-	4,   // 39: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
-	30,  // 40: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
-	4,   // 41: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
-	33,  // 42: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 43: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
-	37,  // 44: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
-	4,   // 45: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
-	4,   // 46: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
-	42,  // 47: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
-	4,   // 48: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
-	44,  // 49: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
-	45,  // 50: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	48,  // 51: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
-	47,  // 52: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
-	10,  // 53: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
-	4,   // 54: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	4,   // 55: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	57,  // 56: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	58,  // 57: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	61,  // 58: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
-	60,  // 59: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
-	4,   // 60: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	63,  // 61: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 62: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	10,  // 63: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 64: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	58,  // 65: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	10,  // 66: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 67: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	71,  // 68: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	10,  // 69: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 70: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 71: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	9,   // 72: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	71,  // 73: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	74,  // 74: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 75: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	71,  // 76: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	33,  // 77: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 78: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	74,  // 79: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 80: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	82,  // 81: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	83,  // 82: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	85,  // 83: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	84,  // 84: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	9,   // 85: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	9,   // 86: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	71,  // 87: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
-	4,   // 88: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	82,  // 89: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 90: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 91: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	82,  // 92: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 93: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	94,  // 94: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	93,  // 95: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	10,  // 96: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 97: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 98: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	101, // 99: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	10,  // 100: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 101: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	75,  // 102: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	103, // 103: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 104: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	113, // 105: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	114, // 106: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 107: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	115, // 108: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	115, // 109: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	10,  // 110: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 111: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	11,  // 112: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	13,  // 113: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	15,  // 114: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	22,  // 115: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	24,  // 116: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	27,  // 117: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	29,  // 118: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	70,  // 119: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	73,  // 120: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	76,  // 121: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	78,  // 122: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	102, // 123: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	105, // 124: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	107, // 125: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	32,  // 126: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	38,  // 127: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	35,  // 128: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	40,  // 129: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	43,  // 130: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	50,  // 131: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	52,  // 132: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	54,  // 133: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	56,  // 134: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	62,  // 135: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	65,  // 136: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	67,  // 137: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	69,  // 138: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	80,  // 139: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	86,  // 140: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	86,  // 141: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	86,  // 142: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	89,  // 143: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	91,  // 144: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	95,  // 145: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	97,  // 146: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	99,  // 147: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	7,   // 148: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
-	109, // 149: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	116, // 150: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	111, // 151: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	12,  // 152: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	14,  // 153: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	16,  // 154: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	23,  // 155: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	26,  // 156: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	28,  // 157: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	31,  // 158: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	72,  // 159: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	75,  // 160: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	77,  // 161: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	79,  // 162: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	104, // 163: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	106, // 164: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	108, // 165: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	34,  // 166: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	39,  // 167: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	36,  // 168: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	41,  // 169: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	46,  // 170: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	51,  // 171: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	53,  // 172: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	55,  // 173: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	59,  // 174: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	64,  // 175: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	66,  // 176: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	68,  // 177: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	68,  // 178: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	81,  // 179: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	87,  // 180: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	87,  // 181: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	88,  // 182: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	90,  // 183: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	92,  // 184: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	96,  // 185: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	98,  // 186: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	100, // 187: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	8,   // 188: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
-	110, // 189: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	117, // 190: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	112, // 191: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	152, // [152:192] is the sub-list for method output_type
-	112, // [112:152] is the sub-list for method input_type
-	112, // [112:112] is the sub-list for extension type_name
-	112, // [112:112] is the sub-list for extension extendee
-	0,   // [0:112] is the sub-list for field type_name
+	7,   // 4: aweigh.v1.IslandsResponse.partitions:type_name -> aweigh.v1.Partition
+	11,  // 5: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
+	4,   // 6: aweigh.v1.PutResponse.header:type_name -> aweigh.v1.Header
+	10,  // 7: aweigh.v1.PutResponse.prev_kv:type_name -> aweigh.v1.KeyValue
+	11,  // 8: aweigh.v1.DeleteRequest.once:type_name -> aweigh.v1.Once
+	4,   // 9: aweigh.v1.DeleteResponse.header:type_name -> aweigh.v1.Header
+	10,  // 10: aweigh.v1.DeleteResponse.prev_kvs:type_name -> aweigh.v1.KeyValue
+	0,   // 11: aweigh.v1.RangeRequest.sort_target:type_name -> aweigh.v1.SortTarget
+	4,   // 12: aweigh.v1.RangeResponse.header:type_name -> aweigh.v1.Header
+	10,  // 13: aweigh.v1.RangeResponse.kvs:type_name -> aweigh.v1.KeyValue
+	1,   // 14: aweigh.v1.Compare.target:type_name -> aweigh.v1.Compare.Target
+	2,   // 15: aweigh.v1.Compare.relation:type_name -> aweigh.v1.Compare.Relation
+	16,  // 16: aweigh.v1.Op.range:type_name -> aweigh.v1.RangeRequest
+	12,  // 17: aweigh.v1.Op.put:type_name -> aweigh.v1.PutRequest
+	14,  // 18: aweigh.v1.Op.delete:type_name -> aweigh.v1.DeleteRequest
+	23,  // 19: aweigh.v1.Op.txn:type_name -> aweigh.v1.TxnRequest
+	20,  // 20: aweigh.v1.Op.merge:type_name -> aweigh.v1.MergeRequest
+	4,   // 21: aweigh.v1.MergeResponse.header:type_name -> aweigh.v1.Header
+	17,  // 22: aweigh.v1.OpResponse.range:type_name -> aweigh.v1.RangeResponse
+	13,  // 23: aweigh.v1.OpResponse.put:type_name -> aweigh.v1.PutResponse
+	15,  // 24: aweigh.v1.OpResponse.delete:type_name -> aweigh.v1.DeleteResponse
+	24,  // 25: aweigh.v1.OpResponse.txn:type_name -> aweigh.v1.TxnResponse
+	21,  // 26: aweigh.v1.OpResponse.merge:type_name -> aweigh.v1.MergeResponse
+	18,  // 27: aweigh.v1.TxnRequest.compare:type_name -> aweigh.v1.Compare
+	19,  // 28: aweigh.v1.TxnRequest.success:type_name -> aweigh.v1.Op
+	19,  // 29: aweigh.v1.TxnRequest.failure:type_name -> aweigh.v1.Op
+	11,  // 30: aweigh.v1.TxnRequest.once:type_name -> aweigh.v1.Once
+	4,   // 31: aweigh.v1.TxnResponse.header:type_name -> aweigh.v1.Header
+	22,  // 32: aweigh.v1.TxnResponse.responses:type_name -> aweigh.v1.OpResponse
+	24,  // 33: aweigh.v1.Outcome.txn:type_name -> aweigh.v1.TxnResponse
+	4,   // 34: aweigh.v1.SubmitResponse.header:type_name -> aweigh.v1.Header
+	26,  // 35: aweigh.v1.SubmitResponse.outcomes:type_name -> aweigh.v1.Outcome
+	11,  // 36: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
+	4,   // 37: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
+	10,  // 38: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
+	10,  // 39: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
+	4,   // 40: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
+	31,  // 41: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
+	4,   // 42: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
+	34,  // 43: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 44: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
+	38,  // 45: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
+	4,   // 46: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
+	4,   // 47: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
+	43,  // 48: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
+	4,   // 49: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
+	45,  // 50: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
+	46,  // 51: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
+	49,  // 52: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	48,  // 53: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
+	7,   // 54: aweigh.v1.StatusResponse.partitions:type_name -> aweigh.v1.Partition
+	11,  // 55: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
+	4,   // 56: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 57: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	58,  // 58: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	59,  // 59: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	62,  // 60: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
+	61,  // 61: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
+	4,   // 62: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	64,  // 63: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 64: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	11,  // 65: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 66: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	59,  // 67: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	11,  // 68: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 69: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	72,  // 70: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	11,  // 71: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 72: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 73: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	10,  // 74: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	72,  // 75: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	75,  // 76: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 77: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	72,  // 78: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	34,  // 79: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 80: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	75,  // 81: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 82: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	83,  // 83: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	84,  // 84: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	86,  // 85: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	85,  // 86: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	10,  // 87: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	10,  // 88: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	72,  // 89: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
+	4,   // 90: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	83,  // 91: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 92: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 93: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	83,  // 94: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 95: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	95,  // 96: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	94,  // 97: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	11,  // 98: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 99: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 100: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	102, // 101: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	11,  // 102: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 103: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	76,  // 104: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	104, // 105: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 106: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	114, // 107: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	115, // 108: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 109: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	116, // 110: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	116, // 111: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	11,  // 112: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 113: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	12,  // 114: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	14,  // 115: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	16,  // 116: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	23,  // 117: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	25,  // 118: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	28,  // 119: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	30,  // 120: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	71,  // 121: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	74,  // 122: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	77,  // 123: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	79,  // 124: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	103, // 125: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	106, // 126: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	108, // 127: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	33,  // 128: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	39,  // 129: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	36,  // 130: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	41,  // 131: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	44,  // 132: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	51,  // 133: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	53,  // 134: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	55,  // 135: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	57,  // 136: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	63,  // 137: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	66,  // 138: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	68,  // 139: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	70,  // 140: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	81,  // 141: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	87,  // 142: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	87,  // 143: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	87,  // 144: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	90,  // 145: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	92,  // 146: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	96,  // 147: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	98,  // 148: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	100, // 149: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	8,   // 150: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
+	110, // 151: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	117, // 152: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	112, // 153: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	13,  // 154: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	15,  // 155: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	17,  // 156: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	24,  // 157: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	27,  // 158: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	29,  // 159: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	32,  // 160: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	73,  // 161: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	76,  // 162: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	78,  // 163: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	80,  // 164: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	105, // 165: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	107, // 166: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	109, // 167: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	35,  // 168: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	40,  // 169: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	37,  // 170: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	42,  // 171: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	47,  // 172: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	52,  // 173: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	54,  // 174: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	56,  // 175: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	60,  // 176: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	65,  // 177: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	67,  // 178: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	69,  // 179: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	69,  // 180: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	82,  // 181: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	88,  // 182: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	88,  // 183: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	89,  // 184: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	91,  // 185: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	93,  // 186: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	97,  // 187: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	99,  // 188: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	101, // 189: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	9,   // 190: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
+	111, // 191: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	118, // 192: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	113, // 193: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	154, // [154:194] is the sub-list for method output_type
+	114, // [114:154] is the sub-list for method input_type
+	114, // [114:114] is the sub-list for extension type_name
+	114, // [114:114] is the sub-list for extension extendee
+	0,   // [0:114] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -10750,28 +10848,28 @@ func file_aweigh_v1_aweigh_proto_init() {
 	if File_aweigh_v1_aweigh_proto != nil {
 		return
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[14].OneofWrappers = []any{
+	file_aweigh_v1_aweigh_proto_msgTypes[15].OneofWrappers = []any{
 		(*Op_Range)(nil),
 		(*Op_Put)(nil),
 		(*Op_Delete)(nil),
 		(*Op_Txn)(nil),
 		(*Op_Merge)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[17].OneofWrappers = []any{
+	file_aweigh_v1_aweigh_proto_msgTypes[18].OneofWrappers = []any{
 		(*OpResponse_Range)(nil),
 		(*OpResponse_Put)(nil),
 		(*OpResponse_Delete)(nil),
 		(*OpResponse_Txn)(nil),
 		(*OpResponse_Merge)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[53].OneofWrappers = []any{}
+	file_aweigh_v1_aweigh_proto_msgTypes[54].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   114,
+			NumMessages:   115,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
