@@ -20,7 +20,7 @@ type appender func(b []byte, v reflect.Value) []byte
 // encoder encodes values of one type. Values that are not addressable are copied to one of its copies first.
 type encoder struct {
 	append appender
-	copies sync.Pool // of reflect.Value: pointers to zero values
+	copies sync.Pool // of pointers to zero values
 }
 
 // Encoders of types, and buffers, are shared by all goroutines.
@@ -36,7 +36,7 @@ func encoderOf(t reflect.Type) *encoder {
 		return e.(*encoder)
 	}
 	e := &encoder{append: newAppender(t)}
-	e.copies.New = func() any { return reflect.New(t) }
+	e.copies.New = func() any { return reflect.New(t).Interface() }
 	encoders.Store(t, e)
 	return e
 }
@@ -141,8 +141,9 @@ func appendValue(b []byte, v reflect.Value) []byte {
 		return appendPointer(b, v)
 	}
 	e := encoderOf(v.Type())
-	p := e.copies.Get().(reflect.Value)
-	defer e.copies.Put(p)
+	free := e.copies.Get()
+	defer e.copies.Put(free)
+	p := reflect.ValueOf(free)
 	defer p.Elem().SetZero() // it must not keep alive what the value refers to
 	p.Elem().Set(v)
 	return e.append(b, p.Elem())
