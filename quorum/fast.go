@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/aweigh/aweigh"
@@ -234,7 +235,7 @@ func (x *names) some(w *Weights, least, most uint64, of func(seat int, named awe
 			weights = append(weights, w.At(seat).Weight)
 		}
 	}
-	slices.SortFunc(weights, func(a, b uint64) int { return int(int64(b) - int64(a)) })
+	slices.SortFunc(weights, func(a, b uint64) int { return cmp.Compare(b, a) })
 	sum := uint64(0)
 	for _, x := range weights {
 		if sum >= least {
