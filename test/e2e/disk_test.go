@@ -219,13 +219,21 @@ func TestDamagedStoreIsNotStarted(t *testing.T) {
 		p.start()
 		until(t, 30*time.Second, p.name+" is back", p.ready)
 	}
-	for i := range 4 {
-		n.put(i, fmt.Sprint("/l/", i))
-	}
+	// A node syncs what it votes for. Where the other three are faster, it votes for
+	// nothing, and its log stays empty until a table is full.
+	store := filepath.Join(p.dir, "store")
+	puts := 0
+	until(t, 30*time.Second, p.name+" has votes in its log", func(context.Context) error {
+		n.put(puts%4, fmt.Sprint("/l/", puts))
+		puts++
+		if info, err := os.Stat(one(t, store, "*.log")); err != nil || info.Size() < 2000 {
+			return fmt.Errorf("%d puts, and the log is %v, %v", puts, info, err)
+		}
+		return nil
+	})
 	n.agreed(20 * time.Second)
 	p.signal(sigKill)
 	whole := filepath.Join(n.dir, "whole")
-	store := filepath.Join(p.dir, "store")
 	if err := os.Rename(store, whole); err != nil {
 		t.Fatal(err)
 	}
