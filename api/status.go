@@ -20,6 +20,7 @@ func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.Status
 	s.node.AskAnchors(ctx)
 	o := s.at.Overview()
 	total := o.Roster.Weights.Total()
+	fast := o.Rules.FastBounds(o.Roster.Weights)
 	out := &aweighv1.StatusResponse{
 		Header: s.read(o.Head, false), Version: o.Version, NetworkName: o.Network, NodeName: o.Name,
 		Peer: string(o.Peer), Addresses: o.Addrs, Anchor: bytesOrNone(o.Self),
@@ -27,7 +28,8 @@ func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.Status
 		FaultBudget:     o.Rules.Mode.FaultBudget(total),
 		Notarize:        o.Rules.For(quorum.Notarize).Threshold(total),
 		Finalize:        o.Rules.For(quorum.Finalize).Threshold(total),
-		Nullify:         o.Rules.For(quorum.Nullify).Threshold(total),
+		Nullify:         max(o.Rules.For(quorum.Nullify).Threshold(total), fast.Leave),
+		OneRound:        fast.Final,
 		ReachableWeight: o.Reach.Weight, FailuresLeft: int64(o.Reach.Failures),
 		Waiting: uint64(o.Pool), LostState: o.Lost, Listening: o.Listening, CatchingUp: o.Behind, Compacted: o.Head.Compacted,
 		StateDigest: o.Head.Digest[:], Block: o.Head.Block[:], BlockTimeNs: int64(o.Head.Time), Dropped: o.Dropped,

@@ -111,8 +111,9 @@ func reachOf(s *machine.Status, says map[aweigh.AnchorID]AnchorReport, listeners
 		shares = append(shares, quorum.Share{Anchor: id, Weight: s.Roster.Weights.Of(id)})
 	}
 	r.Answers += r.Weight
-	r.Needed = max(s.Rules.Notarize.Threshold(r.Total), s.Rules.Finalize.Threshold(r.Total))
-	r.Reads = machine.ReadWeight(s.Rules, r.Total, s.Rules.FastBounds(s.Roster.Weights))
+	fast := s.Rules.FastBounds(s.Roster.Weights)
+	r.Needed = max(s.Rules.Notarize.Threshold(r.Total), s.Rules.Finalize.Threshold(r.Total), fast.Leave)
+	r.Reads = machine.ReadWeight(s.Rules, r.Total, fast)
 	r.Failures = failures(shares, r.Weight, r.Needed, max(s.Rules.Notarize.MinAnchors, s.Rules.Finalize.MinAnchors))
 	return r
 }

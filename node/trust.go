@@ -151,7 +151,11 @@ func fewestToFail(r quorum.Rules, w quorum.Weights) FewestToFail {
 		stop = min(stop, w.Len()-int(heads)+1)
 	}
 	n, f, s := r.Notarize.Threshold(total), r.Finalize.Threshold(total), r.Nullify.Threshold(total)
-	return FewestToFail{stop, trust.Fewest(w, min(2*n, f+s)-total)}
+	lie := min(2*n, f+s) - total
+	if fast := r.FastBounds(w); fast.Final > 0 { // P56 to P58
+		stop, lie = min(stop, trust.Fewest(w, total-fast.Leave+1)), min(lie, fast.Lying+1)
+	}
+	return FewestToFail{stop, trust.Fewest(w, lie)}
 }
 
 // standings fills in the anchors.

@@ -33,15 +33,17 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode(%d)", uint8(m))
 }
 
-// ParseMode reads the form of Mode.String of a mode that networks can have: Fast is not offered yet.
+// Modes are all modes.
+func Modes() []Mode { return []Mode{BFT, Fast, Crash} }
+
+// ParseMode reads the form of Mode.String.
 func ParseMode(s string) (Mode, error) {
-	switch s {
-	case "bft":
-		return BFT, nil
-	case "crash":
-		return Crash, nil
+	for _, m := range Modes() {
+		if s == m.String() {
+			return m, nil
+		}
 	}
-	return 0, fmt.Errorf("quorum: mode is bft or crash, not %q", s)
+	return 0, fmt.Errorf("quorum: mode is bft, fast or crash, not %q", s)
 }
 
 // Vouch returns the kind of an anchor's first vote for a block. In Crash, where no anchor lies, it is the last vote as

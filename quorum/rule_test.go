@@ -355,7 +355,7 @@ func TestDecisionsDoNotChangeWithNamesOrScale(t *testing.T) {
 }
 
 func TestModesReadWhatTheyWrite(t *testing.T) {
-	for _, m := range []quorum.Mode{quorum.BFT, quorum.Crash} {
+	for _, m := range quorum.Modes() {
 		if got, err := quorum.ParseMode(m.String()); err != nil || got != m {
 			t.Errorf("%s: %v, %v", m, got, err)
 		}

@@ -613,7 +613,7 @@ func TestDecisionsThatCannotBeTakenAreRefused(t *testing.T) {
 		"an anchor is admitted": {"a", Admission(r.g.Hash(), r.names["b"], "b", "p", r.id("a")), "anchor already"},
 		"a strange sponsor":     {"x", Admission(r.g.Hash(), outsider, "x", "p", testKey(t, 5).Public().ID()), "no weight"},
 		"unsafe rules":          {"a", Decision{Kind: SetPolicy, Policy: &loose}, "unsafe"},
-		"another mode":          {"a", Decision{Kind: SetPolicy, Policy: &mode}, "mode"},
+		"mode crash":            {"a", Decision{Kind: SetPolicy, Policy: &mode}, "mode bft cannot be of mode crash"},
 	} {
 		if out := r.approve(c.by, c.d); out.Code != Failed || !strings.Contains(out.Reason, c.want) {
 			t.Errorf("%s: %v %q, want %q", name, out.Code, out.Reason, c.want)
@@ -629,7 +629,7 @@ func TestDecisionsThatCannotBeTakenAreRefused(t *testing.T) {
 func TestPolicyChangesWithTheEpoch(t *testing.T) {
 	r := newRealm(t, nil)
 	p := r.g.Policy
-	p.EpochBlocks, p.Rules.Finalize = 7, quorum.Rule{Num: 8, Den: 10}
+	p.EpochBlocks, p.Rules.Finalize, p.Rules.Mode = 7, quorum.Rule{Num: 8, Den: 10}, quorum.Fast
 	d := Decision{Kind: SetPolicy, Policy: &p}
 	for _, name := range []string{"a", "b", "c"} {
 		if r.epoch().Policy.EpochBlocks != 20 {

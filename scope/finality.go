@@ -71,11 +71,21 @@ type Attestation struct {
 	Signers []Signer
 	Weight  uint64 // of the signers
 	Total   uint64 // of the roster
+	Needed  uint64 // least weight of signers that makes a block final so
+	// OneRound: votes to notarize made the block final (P56).
+	OneRound bool
 }
 
 // attestation lists the signers of a certificate that was checked.
-func (f *Finality) attestation(r Roster) Attestation {
-	a := Attestation{Block: f.Header.Hash(), Epoch: f.Header.Epoch, Height: f.Header.Height, Time: f.Header.Time, Total: r.Weights.Total()}
+func (f *Finality) attestation(e *Epoch) Attestation {
+	r, rules := e.Roster, e.Policy.Rules
+	a := Attestation{
+		Block: f.Header.Hash(), Epoch: f.Header.Epoch, Height: f.Header.Height, Time: f.Header.Time, Total: r.Weights.Total(),
+		Needed: rules.Finalize.Threshold(r.Weights.Total()), OneRound: f.Certificate.Subject.Kind == quorum.Notarize,
+	}
+	if a.OneRound {
+		a.Needed = rules.FastBounds(r.Weights).Final
+	}
 	for i := range f.Certificate.Signatures {
 		id := f.Certificate.Signatures[i].Anchor
 		s := Signer{Anchor: id, Weight: r.Weights.Of(id)}

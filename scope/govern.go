@@ -330,8 +330,8 @@ func (e *Epoch) refusesPolicy(p *Policy) error {
 			return err
 		}
 	}
-	if p.Rules.Mode != e.Policy.Rules.Mode {
-		return errors.New("a scope keeps its mode")
+	if is, was := p.Rules.Mode, e.Policy.Rules.Mode; is.Byzantine() != was.Byzantine() {
+		return fmt.Errorf("a scope of mode %s cannot be of mode %s: bft and fast change into each other, and crash stays", was, is)
 	}
 	if n := p.Limits.Anchors; n < len(e.Roster.Anchors) {
 		return fmt.Errorf("the roster has %d anchors, more than the %d that this policy takes", len(e.Roster.Anchors), n)

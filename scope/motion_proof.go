@@ -224,7 +224,7 @@ func (p *MotionProof) verify(network aweigh.NetworkID) (r MotionReport, err erro
 	if err != nil {
 		return r, err
 	}
-	r.Origin, r.Bare = p.Origin.Final.attestation(in.Roster), p.Opened == nil
+	r.Origin, r.Bare = p.Origin.Final.attestation(in), p.Opened == nil
 	if (!effective || r.Bare) && len(p.Held) > 0 {
 		return r, errors.New("content of keys that cannot be told from the motion")
 	}
@@ -239,7 +239,7 @@ func (p *MotionProof) report(network aweigh.NetworkID, mo *Motion, m *Mutation, 
 	}
 	r = MotionReport{
 		Network: network, Name: p.Ancestry.Genesis.Name, Motion: *mo, Mutation: *m, Decision: c.Decision, Author: p.Origin.Author,
-		Head: p.Ancestry.Head.attestation(last.Roster), Under: in,
+		Head: p.Ancestry.Head.attestation(last), Under: in,
 	}
 	if c.Txn != nil {
 		r.Txn = *c.Txn

@@ -108,7 +108,7 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 		if g.Descent == nil || e.Scope != g.Hash() || p.Assent != nil || !bytes.Equal(canon.Encode(p.Origin), canon.Encode(Origin{})) {
 			return Report{}, errors.New("a change that was taken over, without a scope that it was taken from, or with an author")
 		}
-		return Report{Entry: *e, Kv: p.Kv, Head: p.Ancestry.Head.attestation(last.Roster), Under: origin, Taken: g.Descent}, nil
+		return Report{Entry: *e, Kv: p.Kv, Head: p.Ancestry.Head.attestation(last), Under: origin, Taken: g.Descent}, nil
 	}
 	var m Mutation
 	if p.Change.Entry.Mutation.IsZero() {
@@ -121,7 +121,7 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	}
 	r := Report{
 		Entry: p.Change.Entry, Kv: p.Kv, Mutation: m, Author: p.Origin.Author,
-		Origin: p.Origin.Final.attestation(origin.Roster), Head: p.Ancestry.Head.attestation(last.Roster), Under: origin,
+		Origin: p.Origin.Final.attestation(origin), Head: p.Ancestry.Head.attestation(last), Under: origin,
 	}
 	e := &p.Change.Entry
 	switch {

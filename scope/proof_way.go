@@ -60,7 +60,7 @@ func (a *Ancestry) visit() Visit {
 	must.Hold(err == nil, "an ancestry that was verified does not hold: %v", err)
 	return Visit{
 		Prefix: a.Genesis.Prefix(), Scope: a.Genesis.Hash(), Roster: last.Roster.Hash(),
-		Handovers: len(a.Handovers), Head: a.Head.attestation(last.Roster),
+		Handovers: len(a.Handovers), Head: a.Head.attestation(last),
 	}
 }
 

@@ -54,6 +54,9 @@ func (w *World) decision(m scenario.Motion) scope.Decision {
 		return scope.Decision{Kind: scope.Readmit, Subject: n.anchorID(), Anchor: &is}
 	}
 	p := w.epochs[len(w.epochs)-1].Policy
+	if m.Mode != "" {
+		p.Rules.Mode = modeNamed(m.Mode)
+	}
 	if m.EpochBlocks > 0 {
 		p.EpochBlocks = uint64(m.EpochBlocks)
 	}

@@ -43,9 +43,7 @@ func (w *World) descendant(m scenario.Motion) *scope.Child {
 	if name == "" {
 		name = n.Mode
 	}
-	mode, err := quorum.ParseMode(name)
-	must.OK(err, "a mode that was checked")
-	p := scope.OpenPolicy(mode)
+	p := scope.OpenPolicy(modeNamed(name))
 	p.Limits.Anchors = max(p.Limits.Anchors, n.Anchors)
 	p.Limits.TTL = w.Genesis.Policy.Limits.TTL
 	p.Trust.Whole, p.Trust.Judged, p.Trust.Reversal = uint32(n.Whole), uint32(n.Judged), uint32(n.Reversal)
@@ -65,4 +63,11 @@ func (w *World) descendant(m scenario.Motion) *scope.Child {
 		return bytes.Compare(x[:], y[:])
 	})
 	return c
+}
+
+// modeNamed is a mode of a scenario that was checked.
+func modeNamed(name string) quorum.Mode {
+	mode, err := quorum.ParseMode(name)
+	must.OK(err, "a mode that was checked")
+	return mode
 }

@@ -376,6 +376,9 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 		}
 		x.first = nil
 		x.reach("epoch change")
+		if e.Number > 0 && w.epochs[e.Number-1].Policy.Rules.Mode != e.Policy.Rules.Mode {
+			x.reach("mode changed")
+		}
 		switch first, now := len(w.Genesis.Policy.Authors), len(e.Policy.Authors); {
 		case now < first:
 			x.reach("entry taken away")

@@ -58,7 +58,9 @@ func (x *watch) finalized(n *Node, note machine.Finalized) {
 	t := x.ballots[said{note.Epoch, quorum.Subject{Kind: quorum.Finalize, View: note.View, Block: note.Block}}]
 	if e.Policy.Rules.Mode == quorum.Fast && (t == nil || t.weight < need) {
 		if t = x.ballots[said{note.Epoch, quorum.Subject{Kind: quorum.Notarize, View: note.View, Block: note.Block}}]; t != nil {
-			need = e.Policy.Rules.FastBounds(e.Roster.Weights).Final
+			if need = e.Policy.Rules.FastBounds(e.Roster.Weights).Final; t.weight >= need {
+				x.reach("one round")
+			}
 		}
 	}
 	switch {

@@ -165,9 +165,6 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	}
 	n := w.Scenario.Network
 	mode, err := quorum.ParseMode(n.Mode)
-	if n.Mode == quorum.Fast.String() { // which networks are not offered yet
-		mode, err = quorum.Fast, nil
-	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", scenario.ErrInvalid, err)
 	}

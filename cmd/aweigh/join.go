@@ -33,7 +33,7 @@ func (a *app) init() *cobra.Command {
 	settings := nodeFlags(defaultListen...)
 	c.Flags().AddFlagSet(settings)
 	network := c.Flags().String("network-name", "aweigh", "the network's name")
-	mode := c.Flags().String("mode", "bft", "bft: a third of the weight may lie; crash: no anchor lies, less than a half may stop")
+	mode := c.Flags().String("mode", "bft", "bft: a third of the weight may lie; fast: as much, and one round of votes decides; crash: no anchor\nlies, less than a half may stop")
 	policy := c.Flags().String("policy", "", "file with the differences from the default policy, in the form of \"aweigh policy show\"")
 	blocks := c.Flags().Int64("epoch-blocks", 0, "end an epoch after so many blocks (default 10000)")
 	probation := c.Flags().Int64("probation", 0, "epochs in which a new anchor weighs nothing (default 4)")
@@ -45,7 +45,7 @@ func (a *app) init() *cobra.Command {
 	for _, f := range []string{"policy", "epoch-blocks", "probation"} {
 		c.MarkFlagsMutuallyExclusive("genesis", f)
 	}
-	choices(c, "mode", "bft", "crash")
+	choices(c, "mode", "bft", "fast", "crash")
 	c.RunE = func(*cobra.Command, []string) error {
 		dir, s, err := nodeSettings(settings, "")
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -78,9 +79,9 @@ func (a *app) policyDiff() *cobra.Command {
 		Use: "diff [FILE|DECISION]", Short: "Show what a policy would change, and what would follow", Args: cobra.MaximumNArgs(1),
 		Long: "Compares a FILE, or an open DECISION (its ID or the start of it), with the policy in\n" +
 			"force: what changes, what the anchors would weigh if the epoch ended now, and how few\n" +
-			"of them could then do harm. --approve and --no-approve are those of \"aweigh policy set\".",
+			"of them could then do harm. --approve, --no-approve and --mode are those of \"aweigh policy set\".",
 	}
-	approvals := approvalFlags(c)
+	changes := changeFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -91,8 +92,8 @@ func (a *app) policyDiff() *cobra.Command {
 		p := old
 		if len(args) > 0 {
 			p, err = policyFrom(args[0], old)
-		} else if !approvals.given() {
-			return fmt.Errorf("%w: give a FILE, a DECISION, --approve or --no-approve", errUsage)
+		} else if !changes.given() {
+			return fmt.Errorf("%w: give a FILE, a DECISION, --approve, --no-approve or --mode", errUsage)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			if _, isID := motionID(args[0]); isID != nil {
@@ -109,7 +110,7 @@ func (a *app) policyDiff() *cobra.Command {
 		} else if err != nil {
 			return err
 		}
-		if err := approvals.apply(&p); err != nil {
+		if err := changes.apply(&p); err != nil {
 			return err
 		}
 		after, err := s.Client.TrustUnder(ctx, p)
@@ -161,9 +162,10 @@ func (a *app) policySet() *cobra.Command {
 			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp,
 		Example: "  aweigh policy set policy.yaml\n" +
 			"  aweigh policy set --approve 'prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h'\n" +
-			"  aweigh policy set --no-approve /secrets/",
+			"  aweigh policy set --no-approve /secrets/\n" +
+			"  aweigh policy set --mode fast",
 	}
-	approvals := approvalFlags(c)
+	changes := changeFlags(c)
 	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
@@ -178,10 +180,10 @@ func (a *app) policySet() *cobra.Command {
 			if p, err = policyFrom(args[0], old); err != nil {
 				return err
 			}
-		case !approvals.given():
-			return fmt.Errorf("%w: give a FILE, or --approve, or --no-approve", errUsage)
+		case !changes.given():
+			return fmt.Errorf("%w: give a FILE, --approve, --no-approve or --mode", errUsage)
 		}
-		if err := approvals.apply(&p); err != nil {
+		if err := changes.apply(&p); err != nil {
 			return err
 		}
 		if err := a.warnElsewhere(ctx, s, r, old, p); err != nil {
@@ -209,21 +211,33 @@ func (a *app) warnElsewhere(ctx context.Context, s *session, r *aweighv1.TrustRe
 	return nil
 }
 
-// approvalChanges are approvals to set and to drop.
-type approvalChanges struct{ set, drop *[]string }
+// policyChanges are changes of a policy that flags stand for: approvals to set and to drop, and the mode.
+type policyChanges struct {
+	set, drop *[]string
+	mode      *string
+}
 
-// approvalFlags adds the flags that set and drop approvals.
-func approvalFlags(c *cobra.Command) approvalChanges {
-	return approvalChanges{
+// changeFlags adds the flags of changes of a policy.
+func changeFlags(c *cobra.Command) policyChanges {
+	defer choices(c, "mode", "bft", "fast")
+	return policyChanges{
+		mode: c.Flags().String("mode", "", "bft or fast, from the next epoch on: in fast one round of votes decides while few are silent"),
 		set:  c.Flags().StringArray("approve", nil, "a kind of change that needs approval, and whose"),
 		drop: c.Flags().StringArray("no-approve", nil, "a prefix below which no change needs approval any more"),
 	}
 }
 
-func (x approvalChanges) given() bool { return len(*x.set)+len(*x.drop) > 0 }
+func (x policyChanges) given() bool { return len(*x.set)+len(*x.drop) > 0 || *x.mode != "" }
 
-// apply sets and drops the approvals of a policy.
-func (x approvalChanges) apply(p *scope.Policy) error {
+// apply makes the changes in a policy.
+func (x policyChanges) apply(p *scope.Policy) error {
+	if *x.mode != "" {
+		m, err := quorum.ParseMode(*x.mode)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		p.Rules.Mode = m
+	}
 	for _, text := range *x.set {
 		a, err := policytext.ParseApproval(text)
 		if err != nil {

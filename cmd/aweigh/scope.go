@@ -165,6 +165,7 @@ var templates = []struct {
 		return p
 	}},
 	{"standard", "mode bft", func([]byte) scope.Policy { return scope.DefaultPolicy(quorum.BFT) }},
+	{"fast", "mode fast: as many may lie as in bft, and one round of votes decides", func([]byte) scope.Policy { return scope.DefaultPolicy(quorum.Fast) }},
 	{"light", "mode crash: half the messages, if no anchor lies", func([]byte) scope.Policy { return scope.DefaultPolicy(quorum.Crash) }},
 	{"local", "mode crash, meant for one anchor", func([]byte) scope.Policy { return scope.DefaultPolicy(quorum.Crash) }},
 }

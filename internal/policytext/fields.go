@@ -31,7 +31,7 @@ var sections = map[string]string{
 
 var fields = []field{
 	{
-		name: "quorum.mode", about: "bft: less than a third of the weight may lie; crash: none lies. A scope keeps its mode",
+		name: "quorum.mode", about: "bft and fast: less than a third of the weight may lie, fast takes one round of votes; crash: none lies, and stays",
 		show: func(p *scope.Policy) string { return p.Rules.Mode.String() },
 		read: func(p *scope.Policy, text string) (err error) {
 			p.Rules.Mode, err = quorum.ParseMode(text)

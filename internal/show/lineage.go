@@ -207,8 +207,9 @@ type whyJSON struct {
 	Reason        string          `json:"reason,omitempty"`  // why it was deleted without a transaction, or the other parent of a merge
 	Rule          string          `json:"rule"`
 	Needed        uint64          `json:"needed_weight"`
-	Origin        attestationJSON `json:"origin"` // the block that carried the change
-	Head          attestationJSON `json:"head"`   // a later one, whose lineage includes it
+	OneRound      bool            `json:"one_round,omitempty"` // of votes made the block final, as mode fast allows
+	Origin        attestationJSON `json:"origin"`              // the block that carried the change
+	Head          attestationJSON `json:"head"`                // a later one, whose lineage includes it
 	Approved      *approvedJSON   `json:"approved,omitempty"`
 	TakenFrom     string          `json:"taken_from,omitempty"` // the scope from which the key was taken over; there is no origin then
 }
@@ -259,11 +260,11 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 		out := whyJSON{
 			Network: g.Network().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
 			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: authorID.String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
-			Justification: r.Mutation.Justification, Caller: r.Mutation.Caller, Grants: r.Mutation.Grants, Granted: granted, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
+			Justification: r.Mutation.Justification, Caller: r.Mutation.Caller, Grants: r.Mutation.Grants, Granted: granted, Reason: r.Entry.Reason, Rule: rule.String(), Needed: r.Origin.Needed, OneRound: r.Origin.OneRound,
 			Origin: attestation(r.Origin), Head: attestation(r.Head), Approved: approvedOf(r.Approved),
 		}
 		if r.Taken != nil {
-			out.TakenFrom, out.Needed = r.Taken.Parent.String(), rule.Threshold(r.Head.Total)
+			out.TakenFrom, out.Needed, out.OneRound = r.Taken.Parent.String(), r.Head.Needed, r.Head.OneRound
 		}
 		if r.Kv != nil {
 			out.Kv = kvJSON(&aweighv1.KeyValue{
@@ -339,9 +340,12 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	if r.Under.Number == signed.Epoch {
 		by = fmt.Sprintf("%d of %s", len(signed.Signers), Count(r.Under.Roster.Weights.Len(), "anchor"))
 	}
+	words := ruleWords(rule)
+	if signed.OneRound {
+		words = "in one round of votes"
+	}
 	_, err := fmt.Fprintf(p.Out, "\n%s with weight %d of %d in epoch %d; the rule then (%s, %s) asks for %d\n",
-		by, signed.Weight, signed.Total, signed.Epoch, rules.Mode, ruleWords(rule),
-		rule.Threshold(signed.Total))
+		by, signed.Weight, signed.Total, signed.Epoch, rules.Mode, words, signed.Needed)
 	if err == nil && r.Approved != nil {
 		err = p.approvals(r.Approved)
 	}

@@ -48,6 +48,7 @@ type statusJSON struct {
 	TotalWeight  uint64       `json:"total_weight"`
 	FaultBudget  uint64       `json:"fault_budget"`
 	Finalize     uint64       `json:"finalize_threshold"`
+	OneRound     uint64       `json:"one_round_threshold,omitempty"` // in mode fast
 	Reachable    uint64       `json:"reachable_weight"`
 	FailuresLeft int64        `json:"failures_left"` // -1: no quorum
 	Summary      string       `json:"summary"`
@@ -193,7 +194,7 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		{"revision", fmt.Sprintf("%d, compacted %d, lineage of %s", s.Header.GetRevision(), s.Compacted, Count(s.LineageSize, "entry"))},
 		{"peers", fmt.Sprintf("%d connected, %s waiting", len(s.Peers), Count(s.Waiting, "write"))},
 		{"epoch", fmt.Sprintf("%d, %d of %d blocks; %s", s.Header.GetEpoch(), s.EpochAge, s.EpochBlocks, decisions(s.OpenDecisions))},
-		{"decides", fmt.Sprintf("weight %d of %d finalizes; anchors of %d sign", s.Finalize, s.TotalWeight, s.ReachableWeight)},
+		{"decides", fmt.Sprintf("weight %d of %d finalizes%s; anchors of %d sign", s.Finalize, s.TotalWeight, oneRound(s), s.ReachableWeight)},
 		{"voters", voidRow(s.VoidApprovers)},
 		{"author", authorKey(s)},
 		{"trusted", trustedRow(s.Pin)},
@@ -326,6 +327,14 @@ const absentNamed = 4
 // anchors counts anchors in words.
 func anchors(n int) string { return plural(n, "anchor") }
 
+// oneRound says what decides in one round of votes, in mode fast.
+func oneRound(s *aweighv1.StatusResponse) string {
+	if s.OneRound == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d in one round", s.OneRound)
+}
+
 // Quorum reports whether the anchors that sign can decide, and how many of them may fail until they cannot. Anchors
 // without weight do not count. It is "ok" only if all others sign.
 func Quorum(s *aweighv1.StatusResponse) string {
@@ -343,6 +352,9 @@ func Quorum(s *aweighv1.StatusResponse) string {
 		may, more = "none", "no"
 	}
 	needed := max(s.Notarize, s.Finalize)
+	if s.OneRound > 0 {
+		needed = max(needed, s.Nullify)
+	}
 	switch {
 	case s.FailuresLeft < 0 && s.ReachableWeight < needed:
 		return fmt.Sprintf("NO QUORUM: anchors of weight %d sign, %d is needed; writes wait", s.ReachableWeight, needed)
@@ -360,7 +372,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Unseated: hex.EncodeToString(s.Unseated), UnseatedWhy: s.UnseatedWhy,
 		EpochAge: s.EpochAge, EpochBlocks: s.EpochBlocks, Open: s.OpenDecisions, Mode: s.Mode, View: s.View,
 		Leader: hex.EncodeToString(s.Leader), TotalWeight: s.TotalWeight, FaultBudget: s.FaultBudget,
-		Finalize: s.Finalize, Reachable: s.ReachableWeight, FailuresLeft: s.FailuresLeft, Summary: Health(s),
+		Finalize: s.Finalize, OneRound: s.OneRound, Reachable: s.ReachableWeight, FailuresLeft: s.FailuresLeft, Summary: Health(s),
 		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp, Snapshot: progressOf(s.Snapshot),
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
 		NowNs: s.NowNs, ClockBehind: s.ClockBehindNs,

@@ -263,7 +263,7 @@ func snake(name string) string {
 
 // modeOf reads the mode of a base that is the defaults.
 func modeOf(as string) (quorum.Mode, bool) {
-	for _, m := range []quorum.Mode{quorum.BFT, quorum.Crash} {
+	for _, m := range quorum.Modes() {
 		if as == fmt.Sprintf(defaults, m) {
 			return m, true
 		}

@@ -20,15 +20,19 @@ func (c *checker) govern(s Scenario) {
 		for j, n := range m.By {
 			c.need(s.HoldsKey(n), fmt.Sprintf("%s.by[%d]", path, j), "node %d never is an anchor", n)
 		}
-		c.need(m.about() || m.Prefix == "" && len(m.Anchors) == 0 && m.Mode == "", path, "only a motion of kind delegate or revoke says who governs a scope")
+		c.need(m.about() || m.Prefix == "" && len(m.Anchors) == 0, path, "only a motion of kind delegate or revoke says who governs a scope")
+		c.need(m.about() || m.Kind == "policy" || m.Mode == "", path+".mode", "only a motion of kind delegate, revoke or policy sets a mode")
 		if m.about() {
 			c.founding(path, s, i)
 			continue
 		}
 		if m.Kind == "policy" {
 			c.need(m.Node == 0 && m.Sponsor == 0, path, "a motion about the policy is about no node")
-			some := m.EpochBlocks > 0 || m.EpochTime > 0 || m.Share > 0 || m.Guard != "" || m.Author != ""
-			c.need(some, path, "changes nothing: say epochblocks, epochtime, share, guard or author")
+			some := m.EpochBlocks > 0 || m.EpochTime > 0 || m.Share > 0 || m.Guard != "" || m.Author != "" || m.Mode != ""
+			c.need(some, path, "changes nothing: say epochblocks, epochtime, share, guard, author or mode")
+			byzantine := []string{"bft", "fast"}
+			c.need(m.Mode == "" || slices.Contains(byzantine, m.Mode) && slices.Contains(byzantine, s.Network.Mode), path+".mode",
+				"only bft and fast change into each other")
 			c.need(m.Author == "" || s.lists(m.Author), path+".author", "network.authors has no entry %q", m.Author)
 			c.share(path+".share", m.Share)
 			c.need(m.Share == 0 || s.Approval.Motions > 0, path+".share", "nothing is put to the vote")

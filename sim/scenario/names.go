@@ -146,6 +146,8 @@ var Goals = []Named{
 	{"proven equivocator", "a proof of fault stands in a final block"},
 	{"epoch change", "an epoch ended and another began"},
 	{"epoch change under fire", "an epoch ended while liars lied or faults lasted"},
+	{"mode changed", "an epoch began in another mode: bft after fast, or fast after bft"},
+	{"one round", "in mode fast a block was final by its notarization"},
 	{"trust moved", "an anchor's score was another in the next epoch"},
 	{"blame moved", "an anchor's ballots on contested motions changed its blame"},
 	{"warning credited", "a motion reversed one of which an anchor had warned, and took blame from it"},

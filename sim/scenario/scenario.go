@@ -106,8 +106,8 @@ type Motion struct {
 	// The scope that has the prefix until then decides.
 	Prefix  string `yaml:"prefix,omitempty"`
 	Anchors []int  `yaml:"anchors,omitempty"` // of the scope; all of the network
-	Mode    string `yaml:"mode,omitempty"`    // of the scope; the network's, or the one that it was founded with
-	// For policy: what changes; 0 leaves it as it is.
+	Mode    string `yaml:"mode,omitempty"`    // of the scope; the network's, or the one that it was founded with; for policy: bft or fast
+	// For policy: what changes, with Mode; 0 leaves it as it is.
 	EpochBlocks int           `yaml:"epochblocks,omitempty"`
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`
 	Share       Share         `yaml:"share,omitempty"`  // as Approval has it

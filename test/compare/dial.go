@@ -58,7 +58,7 @@ func (r *runner) eachIsolated(ctx context.Context, prefixes []string, do func(at
 // divide implements isolated.
 func (a *aweigh) divide(ctx context.Context, c *cluster, prefixes ...string) (member, error) {
 	for _, prefix := range prefixes {
-		template := map[string]string{"bft": "standard", "crash": "light"}[a.mode]
+		template := map[string]string{"bft": "standard", "fast": "fast", "crash": "light"}[a.mode]
 		args := []string{"scope", "create", prefix, "--template", template, "--here"}
 		if prefix == floodPrefix && a.rate > 0 {
 			policy := filepath.Join(c.state, "rate.yaml")

@@ -102,6 +102,7 @@ var plans = []plan{
 	{"etcd", "etcd, 3 members", func(p programs, spread bool) (system, error) { return newEtcd(p, spread) }},
 	{"crash", "Aweigh crash, 3 anchors", func(p programs, spread bool) (system, error) { return newAweigh(p, spread, "crash", 3) }},
 	{"bft", "Aweigh bft, 4 anchors", func(p programs, spread bool) (system, error) { return newAweigh(p, spread, "bft", 4) }},
+	{"fast", "Aweigh fast, 4 anchors", func(p programs, spread bool) (system, error) { return newAweigh(p, spread, "fast", 4) }},
 	{"cometbft", "CometBFT kvstore, 4 validators", func(p programs, _ bool) (system, error) { return newComet(p) }},
 	{"crash-first-come", "Aweigh crash, 3 anchors, first come", func(p programs, spread bool) (system, error) { return newFirstCome(p, spread, "crash", 3) }},
 	{"bft-first-come", "Aweigh bft, 4 anchors, first come", func(p programs, spread bool) (system, error) { return newFirstCome(p, spread, "bft", 4) }},

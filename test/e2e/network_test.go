@@ -24,6 +24,7 @@ type network struct {
 	dir   string
 	env   []string
 	nodes []*process
+	id    string    // of the network; "" until oneRound asks for it
 	links [][]*link // from one node to the other; nil if they reach each other without
 }
 

@@ -3601,7 +3601,8 @@ type StatusResponse struct {
 	FaultBudget     uint64                 `protobuf:"varint,12,opt,name=fault_budget,json=faultBudget,proto3" json:"fault_budget,omitempty"` // the weight that may lie
 	Notarize        uint64                 `protobuf:"varint,13,opt,name=notarize,proto3" json:"notarize,omitempty"`                          // thresholds in weight
 	Finalize        uint64                 `protobuf:"varint,14,opt,name=finalize,proto3" json:"finalize,omitempty"`
-	Nullify         uint64                 `protobuf:"varint,15,opt,name=nullify,proto3" json:"nullify,omitempty"`
+	Nullify         uint64                 `protobuf:"varint,15,opt,name=nullify,proto3" json:"nullify,omitempty"`                   // in mode fast: that ends a view
+	OneRound        uint64                 `protobuf:"varint,52,opt,name=one_round,json=oneRound,proto3" json:"one_round,omitempty"` // in mode fast: that makes a block final in one round of votes; 0 in the others
 	ReachableWeight uint64                 `protobuf:"varint,16,opt,name=reachable_weight,json=reachableWeight,proto3" json:"reachable_weight,omitempty"`
 	FailuresLeft    int64                  `protobuf:"varint,17,opt,name=failures_left,json=failuresLeft,proto3" json:"failures_left,omitempty"` // how many of the reachable anchors may still stop, heaviest first; negative: no quorum
 	Anchors         []*Anchor              `protobuf:"bytes,18,rep,name=anchors,proto3" json:"anchors,omitempty"`
@@ -3766,6 +3767,13 @@ func (x *StatusResponse) GetFinalize() uint64 {
 func (x *StatusResponse) GetNullify() uint64 {
 	if x != nil {
 		return x.Nullify
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetOneRound() uint64 {
+	if x != nil {
+		return x.OneRound
 	}
 	return 0
 }
@@ -9914,7 +9922,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\x98\v\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xb5\v\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -9931,7 +9939,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\ffault_budget\x18\f \x01(\x04R\vfaultBudget\x12\x1a\n" +
 	"\bnotarize\x18\r \x01(\x04R\bnotarize\x12\x1a\n" +
 	"\bfinalize\x18\x0e \x01(\x04R\bfinalize\x12\x18\n" +
-	"\anullify\x18\x0f \x01(\x04R\anullify\x12)\n" +
+	"\anullify\x18\x0f \x01(\x04R\anullify\x12\x1b\n" +
+	"\tone_round\x184 \x01(\x04R\boneRound\x12)\n" +
 	"\x10reachable_weight\x18\x10 \x01(\x04R\x0freachableWeight\x12#\n" +
 	"\rfailures_left\x18\x11 \x01(\x03R\ffailuresLeft\x12+\n" +
 	"\aanchors\x18\x12 \x03(\v2\x11.aweigh.v1.AnchorR\aanchors\x12%\n" +
