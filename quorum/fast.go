@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/aweigh/aweigh"
@@ -95,14 +94,37 @@ type evidenced struct {
 	bad    bool // the block is not valid
 }
 
-// maxEvidenced bounds the blocks of one view that an engine keeps the leader's votes for. Two prove that it lies.
-const maxEvidenced = 4
+// spare is how many blocks of a view an engine keeps the leader's votes for that no ballot names. Two prove that it
+// lies.
+const spare = 4
 
-// evidence keeps a leader's vote for one more block of its view.
+// evidence keeps a leader's vote for one more block of its view. Honest anchors may name as many blocks as there are
+// anchors, each of which may be the one that decides; what nothing names makes room for others.
 func (r *round) evidence(v *Vote) {
-	if v.Kind == Notarize && v.Anchor == r.leader && r.evidenceOf(v.Block) < 0 && len(r.evidenced) < maxEvidenced {
-		r.evidenced = append(r.evidenced, evidenced{vote: *v})
+	if v.Kind != Notarize || v.Anchor != r.leader || r.evidenceOf(v.Block) >= 0 {
+		return
 	}
+	idle := -1
+	n := 0
+	for i := range r.evidenced {
+		if b := r.evidenced[i].vote.Block; b != r.own && !r.named(b) {
+			idle, n = i, n+1
+		}
+	}
+	if n >= spare {
+		r.evidenced = slices.Delete(r.evidenced, idle, idle+1)
+	}
+	r.evidenced = append(r.evidenced, evidenced{vote: *v})
+}
+
+// named reports whether a nullify ballot names a block.
+func (r *round) named(block aweigh.Hash) bool {
+	for i := range r.counts {
+		if s := &r.counts[i].subject; s.Kind == Nullify && s.Block == block {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.seconds, func(v Vote) bool { return v.Block == block })
 }
 
 // evidenceOf returns the place of a block among those with evidence, -1 if it is none of them.
@@ -123,7 +145,7 @@ func (r *round) second(v *Vote, seat int) {
 	n := 0
 	for i := range r.seconds {
 		if x := &r.seconds[i]; x.Anchor == v.Anchor {
-			if n++; x.Block == v.Block || n == maxEvidenced {
+			if n++; x.Block == v.Block || n == spare {
 				return
 			}
 		}
@@ -133,31 +155,31 @@ func (r *round) second(v *Vote, seat int) {
 	}
 }
 
-// names sums up the nullify ballots of a view, one of each anchor: what each names, the weight of those that name no
-// block, and for each block with evidence the weight of those that name it; with and without the leader.
+// names sums up the nullify ballots of a view, one of each anchor: the weight of those that name no block, and for each
+// block with evidence the weight of those that name it; with and without the leader.
 type names struct {
-	chosen        []aweigh.Hash // by seat: zero, NoBlock, or a block with evidence
-	none, noneLed uint64        // noneLed: without the leader
-	by, byLed     [maxEvidenced]uint64
-	named         int // blocks with evidence and a ballot
-	leader        uint64
+	none, noneLed uint64   // noneLed: without the leader
+	by, byLed     []uint64 // of blocks, in the order of their evidence
+	named         int      // blocks with a ballot
+	leader        uint64   // its weight
 }
 
 // names counts of an anchor that signed several nullify ballots the one that names prefer, if there is one.
 func (r *round) names(w *Weights, prefer aweigh.Hash) (x names) {
-	x.leader, x.chosen = w.Of(r.leader), make([]aweigh.Hash, w.Len())
-	for seat := range x.chosen {
+	x.leader, x.by, x.byLed = w.Of(r.leader), make([]uint64, len(r.evidenced)), make([]uint64, len(r.evidenced))
+	chosen := make([]aweigh.Hash, w.Len())
+	for seat := range chosen {
 		if s := r.held(Nullify, seat); s.View != 0 && r.known(s.Block) {
-			x.chosen[seat] = s.Block
+			chosen[seat] = s.Block
 		}
 	}
 	for i := range r.seconds {
 		v := &r.seconds[i]
-		if seat, ok := w.Seat(v.Anchor); ok && r.known(v.Block) && (v.Block == prefer || x.chosen[seat].IsZero()) {
-			x.chosen[seat] = v.Block
+		if seat, ok := w.Seat(v.Anchor); ok && r.known(v.Block) && (v.Block == prefer || chosen[seat].IsZero()) {
+			chosen[seat] = v.Block
 		}
 	}
-	for seat, block := range x.chosen {
+	for seat, block := range chosen {
 		weight, led := w.At(seat).Weight, w.At(seat).Weight
 		if seat == r.seat {
 			led = 0
@@ -179,7 +201,11 @@ func (r *round) names(w *Weights, prefer aweigh.Hash) (x names) {
 // lied and its ballot is left out, each by less than V − p − f and the leader's weight.
 func (r *round) passed(f FastBounds, w *Weights) bool {
 	x := r.names(w, NoBlock)
-	if x.none > f.Silent+f.Lying && x.none+slices.Max(x.by[:]) >= f.Leave {
+	most := uint64(0)
+	for _, by := range x.by {
+		most = max(most, by)
+	}
+	if x.none > f.Silent+f.Lying && x.none+most >= f.Leave {
 		return true
 	}
 	if x.named < 2 {
@@ -200,8 +226,10 @@ func (r *round) passed(f FastBounds, w *Weights) bool {
 	return true
 }
 
-// stands reports whether some of the nullify ballots held make the next leader build on a block (P58): those that do
-// not name it are too few to exclude that it is final.
+// stands reports whether the nullify ballots held let the next leader build on a block (P58): they prove that no other
+// block of the view is final. Ballots of weight W − f do that if they name no other. If they name several, so that the
+// leader lied, those of other anchors that name this one must weigh more than p and the other liars. More ballots never
+// prove less: what one anchor builds on, all others come to accept.
 func (r *round) stands(block aweigh.Hash, f FastBounds, w *Weights) bool {
 	at := r.evidenceOf(block)
 	if at < 0 {
@@ -211,41 +239,19 @@ func (r *round) stands(block aweigh.Hash, f FastBounds, w *Weights) bool {
 	if x.by[at] == 0 {
 		return false
 	}
-	none := func(seat int, named aweigh.Hash) bool { return named == NoBlock }
-	if x.some(w, f.Leave-min(f.Leave, x.by[at]), f.Silent+f.Lying, none) {
+	if x.none+x.by[at] >= f.Leave {
 		return true
 	}
-	limit := f.Silent + f.Lying - min(f.Silent+f.Lying, x.leader)
-	return x.named > 1 && x.some(w, f.Leave-min(f.Leave, x.byLed[at]), limit, func(seat int, named aweigh.Hash) bool {
-		return seat != r.seat && named != block
-	})
+	all := x.noneLed
+	for _, by := range x.byLed {
+		all += by
+	}
+	return x.named > 1 && all >= f.Leave && x.byLed[at]+x.leader > f.Silent+f.Lying
 }
 
 // known reports whether a block can be named.
 func (r *round) known(block aweigh.Hash) bool {
 	return block == NoBlock || r.evidenceOf(block) >= 0
-}
-
-// some reports whether ballots of some seats weigh at least least and at most most together. It takes the heaviest
-// first, which finds such a set wherever weights are alike.
-func (x *names) some(w *Weights, least, most uint64, of func(seat int, named aweigh.Hash) bool) bool {
-	var weights []uint64
-	for seat, block := range x.chosen {
-		if !block.IsZero() && of(seat, block) {
-			weights = append(weights, w.At(seat).Weight)
-		}
-	}
-	slices.SortFunc(weights, func(a, b uint64) int { return cmp.Compare(b, a) })
-	sum := uint64(0)
-	for _, x := range weights {
-		if sum >= least {
-			break
-		}
-		if sum+x <= most {
-			sum += x
-		}
-	}
-	return sum >= least && sum <= most
 }
 
 // leaveFast ends a view whose nullify ballots allow it (P57).

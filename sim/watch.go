@@ -256,7 +256,7 @@ func (x *watch) onRecord(n *Node) {
 func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 	w, who := x.w, n.number()
 	if int(epoch) >= len(w.epochs) { // a liar's invention, or sent before its epoch is noted
-		if n.honest() && int(epoch) == len(w.epochs) {
+		if int(epoch) == len(w.epochs) {
 			x.first = append(x.first, func() { x.ballot(n, epoch, s) })
 		}
 		return

@@ -127,7 +127,7 @@ var boundsRead = reasons(map[string]string{
 
 // boundsApart are constants that are in no table, and why.
 var boundsApart = reasons(map[string]string{
-	"of mode fast: anchors must agree on the one, and by the other whether a view may be left": "quorum.exactLying quorum.maxEvidenced",
+	"of mode fast: anchors must agree on the one, and by the other whether a view may be left": "quorum.exactLying quorum.spare",
 	"format: encodings and hashes depend on it": "scope.Format scope.scopeBytes scope.revBytes " +
 		"scope.userKey scope.escape scope.escapeZero scope.escapeEnd scope.longestTombstone scope.leastCompare scope.leastOp scope.leastReach scope.timeStep scope.ofIsland " +
 		"votes.Format votes.majorUint votes.majorBytes votes.majorArray votes.majorNegative votes.majorText votes.majorMap votes.simpleTrue votes.tagSign1 " +

@@ -31,29 +31,36 @@ func (e *Epoch) skips(x *view) bool {
 	if none > beyond && none+most >= e.fast.Leave {
 		return true
 	}
-	// If the leader lies, its ballot is left out, and several blocks may be named. It weighs as a liar does at least.
-	led := uint64(0)
-	for seat := range e.anchors {
-		if w := e.weights.At(seat).Weight; e.anchors[seat].lies && (led == 0 || w < led) {
-			led = w
-		}
-	}
+	// If the leader lies, its ballot is left out, and several blocks may be named.
+	led := e.lightestLiar()
 	return led > 0 && none+all-led >= e.fast.Leave && none+all-most > beyond
 }
 
-// stands reports whether there can be nullify ballots by which the next block must stand on one that has no certificate
+// lightestLiar returns the least weight of an anchor that lies, 0 if none does: the leader weighs as much at least.
+func (e *Epoch) lightestLiar() (least uint64) {
+	for seat := range e.anchors {
+		if w := e.weights.At(seat).Weight; e.anchors[seat].lies && (least == 0 || w < least) {
+			least = w
+		}
+	}
+	return least
+}
+
+// stands reports whether there can be nullify ballots by which the next block may stand on one that has no certificate
 // (P58). Liars help most by naming it.
 func (e *Epoch) stands(x *view, c *candidate) bool {
 	if e.rules.Mode != quorum.Fast {
 		return false
 	}
-	others := x.nameless
+	by, all := c.named+e.lying.weight, x.nameless+e.lying.weight
 	for i := range x.blocks {
-		if x.blocks[i].hash != c.hash {
-			others += x.blocks[i].named
-		}
+		all += x.blocks[i].named
 	}
-	return c.named+e.lying.weight+min(others, e.fast.Silent+e.fast.Lying) >= e.fast.Leave
+	if by > 0 && x.nameless+by >= e.fast.Leave {
+		return true
+	}
+	led := e.lightestLiar()
+	return led > 0 && all-led >= e.fast.Leave && by > e.fast.Silent+e.fast.Lying
 }
 
 // carried reports whether a block without a certificate may be built on.
