@@ -304,6 +304,16 @@ func (e *Engine) ground(below aweigh.View, out *Output) {
 	}
 }
 
+// Honest reports whether an anchor that does not lie voted for a block without a certificate: the nullify ballots that
+// name it weigh more than f.
+func (e *Engine) Honest(v aweigh.View, block aweigh.Hash) bool {
+	r := e.rounds[v]
+	if r == nil || e.cfg.Rules.Mode != Fast || r.evidenceOf(block) < 0 {
+		return false
+	}
+	return r.names(&e.cfg.Weights, block).by[r.evidenceOf(block)] > e.fast.Lying
+}
+
 // picked returns a block of a view without a certificate on which the next block must stand, zero if there is none.
 func (e *Engine) picked(r *round) (block aweigh.Hash) {
 	for i := range r.evidenced {

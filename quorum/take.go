@@ -28,16 +28,17 @@ func (e *Engine) propose(p Proposal, out *Output) {
 }
 
 func (e *Engine) verdict(in Verdict) {
-	if r := e.rounds[in.View]; r != nil && r.proposal != nil && r.proposal.Vote.Block == in.Block {
+	r := e.rounds[in.View]
+	if r == nil {
+		return
+	}
+	if r.proposal != nil && r.proposal.Vote.Block == in.Block && r.check <= checking {
 		r.check = invalid
 		if in.Valid {
 			r.check = valid
 		}
-	}
-	if r := e.rounds[in.View]; r != nil && !in.Valid {
-		if at := r.evidenceOf(in.Block); at >= 0 {
-			r.evidenced[at].bad = true
-		}
+	} else if at := r.evidenceOf(in.Block); at >= 0 && !in.Valid {
+		r.evidenced[at].bad = true // a verdict on a block to vote for may be of its time alone
 	}
 }
 

@@ -30,7 +30,9 @@ func (m *Machine) placed() (in []quorum.Input) {
 
 // vet checks the blocks up to one that no certificate proves to be valid: in mode fast a block may have to stand on one
 // that only some anchors voted for, and whose leader may lie (P58). The error wraps scope.ErrInvalid if one is invalid;
-// the engine then hears so.
+// if it is so for good, the engine hears of it. A block that is early by this node's clock is not: an anchor whose clock
+// is ahead may have voted for it. If such an anchor surely did, the block is taken at any time, as in mode bft where it
+// is notarized: it may have set the scope's time already.
 func (m *Machine) vet(h aweigh.Hash) error {
 	if m.keyring.Rules().Mode != quorum.Fast {
 		return nil
@@ -53,12 +55,19 @@ func (m *Machine) vet(h aweigh.Hash) error {
 		state, _, ok := m.chain.after(b.Parent)
 		err := fmt.Errorf("%w: the parent is invalid", scope.ErrInvalid)
 		if ok {
-			if err = m.checkContent(state, k.block); b.Domain() != m.keyring.Domain() || m.engine.Leader(b.View) != b.Proposer {
+			switch lim := m.chain.policy.Limits; {
+			case b.Domain() != m.keyring.Domain() || m.engine.Leader(b.View) != b.Proposer:
 				err = fmt.Errorf("%w: a block of another epoch or leader", scope.ErrInvalid)
+			default:
+				if err = state.CheckTime(b.Time, m.now, &lim); err == nil || m.engine.Honest(b.View, k.block.Hash()) {
+					err = m.checkContent(state, k.block)
+				}
 			}
 		}
 		if err != nil {
-			m.inputs = append(m.inputs, quorum.Verdict{View: b.View, Block: k.block.Hash()})
+			if invalid(err) {
+				m.inputs = append(m.inputs, quorum.Verdict{View: b.View, Block: k.block.Hash()})
+			}
 			return err
 		}
 		k.valid = true
@@ -66,10 +75,20 @@ func (m *Machine) vet(h aweigh.Hash) error {
 	return nil
 }
 
+// named is what this anchor signs of a subject that it held while it listened: its ballot to nullify a view names the
+// block that it notarized there (P57), which may be another one that was held, and was dropped.
+func (m *Machine) named(s quorum.Subject) quorum.Subject {
+	if s.Kind == quorum.Nullify && m.keyring.Rules().Mode == quorum.Fast &&
+		!m.guard.Knows(quorum.Subject{Kind: quorum.Notarize, View: s.View, Block: s.Block}) {
+		s.Block = quorum.NoBlock
+	}
+	return s
+}
+
 // vetted is vet for a parent to build on: it reports whether all below is valid.
 func (m *Machine) vetted(h aweigh.Hash) bool {
 	err := m.vet(h)
-	if err != nil && !invalid(err) {
+	if err != nil && !invalid(err) && !unsettled(err) {
 		must.OK(err, "holding a block against the state")
 	}
 	return err == nil

@@ -162,7 +162,7 @@ func (l *startupBarrier) end(m *Machine) bool {
 	held := l.held
 	l.held, l.heard, l.told = nil, nil, nil
 	for _, s := range held {
-		if s.Kind == quorum.Nullify || m.chain.candidates[s.Block] != nil {
+		if s = m.named(s); s.Kind == quorum.Nullify || m.chain.candidates[s.Block] != nil {
 			m.sign(s)
 		}
 	}

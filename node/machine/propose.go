@@ -186,7 +186,7 @@ func (m *Machine) retryChecks() {
 		}
 		vetted := m.vet(p.Parent)
 		if vetted != nil && !invalid(vetted) {
-			if errors.Is(vetted, scope.ErrUnheard) {
+			if unsettled(vetted) {
 				return false
 			}
 			must.OK(vetted, "holding a block against the state")
@@ -216,8 +216,12 @@ func (m *Machine) retryChecks() {
 }
 
 // invalid reports whether an error says that a block is invalid, for good.
-func invalid(err error) bool {
-	return errors.Is(err, scope.ErrInvalid) && !errors.Is(err, scope.ErrUnheard)
+func invalid(err error) bool { return errors.Is(err, scope.ErrInvalid) && !unsettled(err) }
+
+// unsettled reports whether an error says that a block is not valid as yet: it is early by this node's clock, or obeys
+// an order that this node has not heard of.
+func unsettled(err error) bool {
+	return errors.Is(err, scope.ErrUnheard) || errors.Is(err, scope.ErrEarly)
 }
 
 // check returns why a block is not valid on top of its parent's state, nil if it is valid (P13).
