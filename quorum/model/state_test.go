@@ -18,25 +18,37 @@ const root block = 1
 
 func (b block) view() int { return int(b) / 2 }
 
-// votes are the votes of one anchor: for each view five bits, of which each says that it voted so: it notarized the
-// first block, or the second, nullified, finalized the first, or the second. Views are counted through all epochs.
+// votes are the votes of one anchor: for each view seven bits, of which each says that it voted so: it notarized the
+// first block, or the second, nullified without naming a block, finalized the first, or the second, nullified and named
+// the first, or the second (mode fast). Views are counted through all epochs.
 type votes uint32
 
-func (x votes) notarized(v int) block { return named(x>>(5*(v-1))&3, v) }
-func (x votes) nullified(v int) bool  { return x>>(5*(v-1)+2)&1 == 1 }
-func (x votes) finalized(v int) block { return named(x>>(5*(v-1)+3)&3, v) }
+const bitsOfView = 7
+
+func (x votes) notarized(v int) block { return named(x>>(bitsOfView*(v-1))&3, v) }
+func (x votes) finalized(v int) block { return named(x>>(bitsOfView*(v-1)+3)&3, v) }
+func (x votes) nullified(v int) bool  { return x>>(bitsOfView*(v-1))&(1<<2|3<<5) != 0 }
+
+// names reports whether an anchor nullified a view and named a block of it, or none: 0.
+func (x votes) names(v int, b block) bool {
+	if b == 0 {
+		return x&votes(0).nullify(v) != 0
+	}
+	return x&votes(0).name(b) != 0
+}
 
 // notarizes and finalizes report whether an anchor voted so, though it may have voted otherwise as well.
 func (x votes) notarizes(b block) bool { return x&votes(0).notarize(b) != 0 }
 func (x votes) finalizes(b block) bool { return x&votes(0).finalize(b) != 0 }
 
-func (x votes) notarize(b block) votes { return x | bits(b)<<(5*(b.view()-1)) }
-func (x votes) nullify(v int) votes    { return x | 1<<(5*(v-1)+2) }
-func (x votes) finalize(b block) votes { return x | bits(b)<<(5*(b.view()-1)+3) }
+func (x votes) notarize(b block) votes { return x | bits(b)<<(bitsOfView*(b.view()-1)) }
+func (x votes) nullify(v int) votes    { return x | 1<<(bitsOfView*(v-1)+2) }
+func (x votes) finalize(b block) votes { return x | bits(b)<<(bitsOfView*(b.view()-1)+3) }
+func (x votes) name(b block) votes     { return x | bits(b)<<(bitsOfView*(b.view()-1)+5) }
 
 // in are the votes in one view, and from those in it and later ones.
-func (x votes) in(v int) votes   { return x & (31 << (5 * (v - 1))) }
-func (x votes) from(v int) votes { return x &^ (1<<(5*(max(v, 1)-1)) - 1) }
+func (x votes) in(v int) votes   { return x & ((1<<bitsOfView - 1) << (bitsOfView * (v - 1))) }
+func (x votes) from(v int) votes { return x &^ (1<<(bitsOfView*(max(v, 1)-1)) - 1) }
 
 func named(bits votes, v int) block {
 	if bits == 0 {

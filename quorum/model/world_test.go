@@ -8,6 +8,8 @@ type epoch struct {
 	liars                       uint64   // the weight of all liars together
 	from, to                    int      // its views
 	notarize, nullify, finalize uint64   // thresholds
+	fast                        quorum.FastBounds
+	lightest                    uint64 // the weight of the lightest liar; 0: none lies
 }
 
 // world is the constant part of a run: the weights, and the rules, whole or
@@ -18,6 +20,7 @@ type world struct {
 	views  int // of all epochs together
 
 	oneRound bool // anchors finalize proposals, as in mode crash
+	fast     bool // one round may decide, although anchors lie
 	named    bool // anchors are told apart by name: none stands for others alike
 	closes   bool // anchors close views below one that gave a block
 	attends  bool // anchors sign final blocks as well, in views that they left (P27)
@@ -40,6 +43,13 @@ type broken struct {
 	noSince     bool // and votes in views before the one that it is in then
 	listensOnce bool // having listened in one epoch, it does not in the next
 
+	nameless     bool // mode fast: ballots pass a view over, whatever they name
+	leaderTwice  bool // a leader that lied may have voted for a block as well
+	limitLess    bool // ballots may be passed over that weigh one less than is safe
+	lightFinal   bool // a block is final by one less
+	lateNotarize bool // an anchor notarizes after it nullified
+	nowhere      bool // a block is carried that stands nowhere
+
 	notFinal   bool // an epoch begins where the last block of the one before is not final
 	applied    bool // what stands above the last block of an epoch is applied
 	mixed      bool // votes of one epoch count in another
@@ -48,7 +58,7 @@ type broken struct {
 
 // newWorld takes the thresholds from the rules, as the engine does.
 func newWorld(r quorum.Rules, honest []uint64, liars uint64, views int) world {
-	w := world{honest: len(honest), oneRound: r.Mode == quorum.Crash}
+	w := world{honest: len(honest), oneRound: r.Mode == quorum.Crash, fast: r.Mode == quorum.Fast}
 	return w.then(r, honest, liars, views)
 }
 
@@ -58,6 +68,7 @@ func (w world) then(r quorum.Rules, honest []uint64, liars uint64, views int) wo
 	w.epochs = append(w.epochs[:len(w.epochs):len(w.epochs)], epoch{
 		honest: honest, liars: liars, from: w.views + 1, to: w.views + views,
 		notarize: r.Notarize.Threshold(total), nullify: r.Nullify.Threshold(total), finalize: r.Finalize.Threshold(total),
+		fast: r.FastBounds(weights(honest, liars)), lightest: liars,
 	})
 	w.views += views
 	return w
@@ -96,7 +107,8 @@ func (w *world) ends(s *state, b block) bool {
 type certs struct {
 	notarized, finalized [2*maxViews + 2]bool
 	nullified            [maxViews + 1]bool
-	divided              [maxViews + 1]bool // of one round: the remaining anchors may have voted
+	carried              [2*maxViews + 2]bool // of mode fast: nullify ballots let the next block stand on it (P58)
+	divided              [maxViews + 1]bool   // of one round: the remaining anchors may have voted
 	final                [2*maxViews + 2]bool
 }
 
@@ -120,6 +132,10 @@ func (w *world) certs(s *state) (c certs) {
 
 // count adds the certificates of a view, by the weights and thresholds of an epoch.
 func (w *world) count(s *state, v int, e *epoch, c *certs) {
+	if w.fast {
+		w.countFast(s, v, e, c)
+		return
+	}
 	var n, f [2]uint64
 	nulls, voted := e.liars, e.liars
 	for i, x := range e.honest {
@@ -152,7 +168,7 @@ func (w *world) count(s *state, v int, e *epoch, c *certs) {
 
 // ended reports whether a view can be left (P11).
 func (c *certs) ended(v int) bool {
-	return c.nullified[v] || c.notarized[2*v] || c.notarized[2*v+1] || c.divided[v]
+	return c.nullified[v] || c.notarized[2*v] || c.notarized[2*v+1] || c.divided[v] || c.carried[2*v] || c.carried[2*v+1]
 }
 
 // entered reports whether an anchor can be in a view: the one before was left, or the epoch begins.
@@ -222,7 +238,7 @@ func (w *world) linked(s *state, c *certs, b, parent block) bool {
 	switch {
 	case w.begins(s, c, e, parent):
 		above = w.epochs[e].from - 1
-	case parent == root || w.of(above) != e || !c.notarized[parent] && !w.oneRound:
+	case parent == root || w.of(above) != e || !c.notarized[parent] && !c.carried[parent] && !w.oneRound:
 		return false
 	}
 	for v := above + 1; v < b.view() && !w.noSkipProof; v++ {
@@ -273,6 +289,9 @@ func (w *world) next(s state, c *certs, visit func(state)) {
 			w.restart(s, c, visit)
 		}
 	}
+	if w.fast {
+		w.madeUp(s, c, visit)
+	}
 }
 
 // votes visits the states in which an anchor cast one more vote in an epoch.
@@ -293,11 +312,11 @@ func (w *world) votes(s state, c *certs, i, e int, visit func(state)) {
 		}
 	}
 	for v := at; v <= w.epochs[e].to && w.entered(&s, c, v); v++ {
-		if x.nullified(v) && !(w.oneRound && w.noExclusion) || !w.may(i, a, v, false) {
+		if x.nullified(v) && !(w.oneRound && w.noExclusion) && !w.lateNotarize || !w.may(i, a, v, false) {
 			continue
 		}
 		if (x.finalized(v) == 0 || w.noExclusion) && !x.nullified(v) {
-			cast(s, votes(0).nullify(v)) // P15
+			cast(s, w.ballot(x, v)) // P15
 		}
 		if w.oneRound && x.finalized(v) == 0 {
 			w.propose(s, c, v, func(t state, b block) { cast(t, votes(0).finalize(b)) }) // P13
@@ -338,7 +357,7 @@ func (w *world) propose(s state, c *certs, v int, use func(state, block)) {
 	for b := block(2 * v); b <= block(2*v+1); b++ {
 		if s.parents[b] != 0 {
 			use(s, b)
-			if w.oneRound && !w.twoBlocks {
+			if (w.oneRound || w.fast && w.epochs[w.of(v)].liars == 0) && !w.twoBlocks {
 				return // an anchor that does not lie or forget proposes once
 			}
 			continue
