@@ -84,15 +84,26 @@ func (x *monitored) subject(k quorum.Kind, v int, hash aweigh.Hash) quorum.Subje
 	return quorum.Subject{Kind: k, View: aweigh.View(v - x.world.epochs[x.world.of(v)].from + 1), Block: hash}
 }
 
-// bit is the vote in the terms of the model.
-func bit(k quorum.Kind, v int, b block) votes {
+// bit is the vote of an anchor in the terms of the model.
+func (x *monitored) bit(i int, k quorum.Kind, v int, b block) votes {
 	switch k {
 	case quorum.Notarize:
 		return votes(0).notarize(b)
 	case quorum.Finalize:
 		return votes(0).finalize(b)
 	}
-	return votes(0).nullify(v)
+	return x.world.ballot(x.state.anchors[i].votes, v)
+}
+
+// gaveUp is what an anchor's ballot to nullify a view names.
+func (x *monitored) gaveUp(i, v int) aweigh.Hash {
+	switch b := x.state.anchors[i].votes.notarized(v); {
+	case !x.world.fast:
+		return aweigh.Hash{}
+	case b != 0:
+		return x.known(b)
+	}
+	return quorum.NoBlock
 }
 
 // step compares what an anchor may vote next, by the model and by the monitors, and gives the states that follow.
@@ -105,7 +116,7 @@ func (x *monitored) step(i int) (next []func()) {
 				for _, k := range []quorum.Kind{quorum.Notarize, quorum.Nullify, quorum.Finalize} {
 					for b := block(2 * v); b <= block(2*v+1); b++ {
 						now := t.anchors[i].votes &^ x.state.anchors[i].votes
-						if now == bit(k, v, b) && (k != quorum.Nullify || b == block(2*v)) {
+						if now == x.bit(i, k, v, b) && (k != quorum.Nullify || b == block(2*v)) {
 							may[move{subject(k, v, b), t.parents[b]}] = t
 						}
 					}
@@ -122,7 +133,7 @@ func (x *monitored) step(i int) (next []func()) {
 // compare compares the votes of one view.
 func (x *monitored) compare(i, e, v int, may map[move]state) (next []func()) {
 	look := func(k quorum.Kind, b, parent block, s quorum.Subject) {
-		if x.state.anchors[i].votes&bit(k, v, b) != 0 {
+		if x.state.anchors[i].votes&x.bit(i, k, v, b) != 0 {
 			return // cast before
 		}
 		m := move{subject(k, v, b), parent}
@@ -149,9 +160,9 @@ func (x *monitored) compare(i, e, v int, may map[move]state) (next []func()) {
 			})
 		}
 	}
-	look(quorum.Nullify, block(2*v), 0, x.subject(quorum.Nullify, v, aweigh.Hash{}))
+	look(quorum.Nullify, block(2*v), 0, x.subject(quorum.Nullify, v, x.gaveUp(i, v)))
 	for b := block(2 * v); b <= block(2*v+1); b++ {
-		if b%2 == 1 && (x.state.parents[b-1] == 0 || x.world.oneRound) {
+		if b%2 == 1 && (x.state.parents[b-1] == 0 || x.world.once(v)) {
 			continue // the model names the first one first, and one leader that does not lie proposes once
 		}
 		for parent := root; parent < block(2*v); parent++ {
@@ -242,6 +253,10 @@ func TestMonitorsFollowTheModel(t *testing.T) {
 		{"bft, four alike, one lies", bft, closing(newWorld(bft, alike, 1, 4))},
 		{"bft, 4 3 2 1, the 3 lies", bft, closing(newWorld(bft, []uint64{4, 2, 1}, 3, 4))},
 		{"bft, one starts again", bft, closing(forgetful(newWorld(bft, alike, 1, 4)))},
+		{"fast, four alike, one lies", fast, closing(attending(newFast(alike, []uint64{1}, 4)))},
+		{"fast, four alike, nobody lies", fast, closing(attending(newFast([]uint64{1, 1, 1, 1}, nil, 4)))},
+		{"fast, 4 3 2 1, the 3 lies", fast, closing(attending(newFast([]uint64{4, 2, 1}, []uint64{3}, 4)))},
+		{"fast, one starts again", fast, closing(attending(forgetful(newFast(alike, []uint64{1}, 4))))},
 		{"crash, three alike", crash, closing(attending(newWorld(crash, alike, 0, 4)))},
 		{"crash, one starts again", crash, closing(attending(forgetful(newWorld(crash, alike, 0, 4))))},
 		{"bft, 3 2 1 1, then 1 2 1 1", bft, closing(newWorld(bft, []uint64{3, 2, 1}, 1, 2).then(bft, []uint64{1, 2, 1}, 1, 2))},

@@ -326,7 +326,11 @@ func (w *world) votes(s state, c *certs, i, e int, visit func(state)) {
 		}
 	}
 	for b := block(2 * w.epochs[e].from); w.attends && b.view() < at; b++ {
-		if v := b.view(); c.final[b] && x.finalized(v) == 0 && !x.nullified(v) && w.may(i, a, v, false) {
+		switch v := b.view(); {
+		case !c.final[b] || x.nullified(v) || !w.may(i, a, v, false):
+		case w.fast && x.notarized(v) == 0:
+			cast(s, votes(0).notarize(b))
+		case !w.fast && x.finalized(v) == 0:
 			cast(s, votes(0).finalize(b))
 		}
 	}
@@ -351,14 +355,20 @@ func (w *world) close(s state, c *certs, i int, visit func(state)) {
 	}
 }
 
+// once reports whether the leader of a view proposes one block alone: where one round decides, an anchor that does not lie
+// or forget.
+func (w *world) once(v int) bool {
+	return (w.oneRound || w.fast && w.epochs[w.of(v)].liars == 0) && !w.twoBlocks
+}
+
 // propose calls use with every block that may be voted for in a view: one that
 // was proposed, or the next of the two on any parent.
 func (w *world) propose(s state, c *certs, v int, use func(state, block)) {
 	for b := block(2 * v); b <= block(2*v+1); b++ {
 		if s.parents[b] != 0 {
 			use(s, b)
-			if (w.oneRound || w.fast && w.epochs[w.of(v)].liars == 0) && !w.twoBlocks {
-				return // an anchor that does not lie or forget proposes once
+			if w.once(v) {
+				return
 			}
 			continue
 		}

@@ -63,16 +63,17 @@ func (e *Epoch) stands(x *view, c *candidate) bool {
 	return led > 0 && all-led >= e.fast.Leave && by > e.fast.Silent+e.fast.Lying
 }
 
-// carried reports whether a block without a certificate may be built on.
+// carried reports whether a block without a certificate may be built on. It must stand where P12 allows it itself.
 func (e *Epoch) carried(v aweigh.View, hash aweigh.Hash) bool {
 	x := e.views[v]
 	if x == nil {
 		x = new(view)
 	}
+	c := &candidate{hash: hash}
 	for i := range x.blocks {
 		if x.blocks[i].hash == hash {
-			return e.stands(x, &x.blocks[i])
+			c = &x.blocks[i]
 		}
 	}
-	return e.stands(x, &candidate{hash: hash})
+	return e.stands(x, c) && e.placed(quorum.Subject{Kind: quorum.Notarize, View: v, Block: hash}) == nil
 }
