@@ -28,11 +28,11 @@ func (m *Machine) placed() (in []quorum.Input) {
 	return in
 }
 
-// vet checks the blocks up to one that no certificate proves to be valid: in mode fast a block may have to stand on one
-// that only some anchors voted for, and whose leader may lie (P58). The error wraps scope.ErrInvalid if one is invalid;
-// if it is so for good, the engine hears of it. A block that is early by this node's clock is not: an anchor whose clock
-// is ahead may have voted for it. If such an anchor surely did, the block is taken at any time, as in mode bft where it
-// is notarized: it may have set the scope's time already.
+// vet checks the blocks up to one that no certificate proves to be valid: in mode fast a block may have to stand on
+// one that only some anchors voted for, and whose leader may lie (P58). The error wraps scope.ErrInvalid if one is
+// invalid; if it is so for good, the engine hears of it. A block that is early by this node's clock is not: an anchor
+// whose clock is ahead may have voted for it. If such an anchor surely did, the block is taken at any time, as in mode
+// bft where it is notarized: it may have set the scope's time already.
 func (m *Machine) vet(h aweigh.Hash) error {
 	if m.keyring.Rules().Mode != quorum.Fast {
 		return nil

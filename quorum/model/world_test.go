@@ -355,8 +355,8 @@ func (w *world) close(s state, c *certs, i int, visit func(state)) {
 	}
 }
 
-// once reports whether the leader of a view proposes one block alone: where one round decides, an anchor that does not lie
-// or forget.
+// once reports whether the leader of a view proposes one block alone: where one round decides, an anchor that does not
+// lie or forget.
 func (w *world) once(v int) bool {
 	return (w.oneRound || w.fast && w.epochs[w.of(v)].liars == 0) && !w.twoBlocks
 }
