@@ -264,6 +264,9 @@ func (e *Engine) leaveFast(r *round, out *Output) {
 		out.Passed = append(out.Passed, r.view)
 	}
 	if r.passes || e.picked(r) != (aweigh.Hash{}) {
+		if r.view == e.view && !r.passes { // the others may need this ballot to pass the view over
+			e.nullify(r, out)
+		}
 		if !r.over() {
 			r.ended = e.now
 		}
