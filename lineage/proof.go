@@ -3,6 +3,7 @@ package lineage
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -52,6 +53,23 @@ func (p Inclusion) Verify(leaf aweigh.Hash, head Head) error {
 		return fmt.Errorf("%w: entry %d of %d", ErrProof, p.Index, p.Size)
 	}
 	return nil
+}
+
+// Before is the head of the log's first p.Index entries, which the path of a proof that holds (Verify) determines: the
+// subtrees to the left of the entry are theirs.
+func (p Inclusion) Before() Head {
+	var tops []tlog.Hash
+	at, end := int64(0), p.Size
+	for i := len(p.Path) - 1; i >= 0 && end-at > 1; i-- {
+		half := at + 1<<(bits.Len64(uint64(end-at-1))-1) // as RFC 6962 splits
+		if p.Index < half {
+			end = half
+			continue
+		}
+		tops = append(tops, tlog.Hash(p.Path[i]))
+		at = half
+	}
+	return Head{Size: p.Index, Root: rootOf(tops)}
 }
 
 func (p Inclusion) check() error {

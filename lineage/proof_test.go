@@ -27,6 +27,9 @@ func TestEveryEntryCanBeProvenAtEverySize(t *testing.T) {
 			if err := p.Verify(anEntry(i).Hash(), head); err != nil {
 				t.Errorf("entry %d of %d: %v", i, size, err)
 			}
+			if got := p.Before(); got != headOf(i) {
+				t.Errorf("before entry %d of %d is %v, want %v", i, size, got, headOf(i))
+			}
 			if again, err := lineage.DecodeInclusion(p.Encode()); err != nil || again.Verify(anEntry(i).Hash(), head) != nil {
 				t.Errorf("entry %d of %d after encoding: %v", i, size, err)
 			}

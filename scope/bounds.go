@@ -71,6 +71,9 @@ type Bounds struct {
 	Redirects int64 `least:"1"`
 	Walked    int   `least:"1"`
 
+	// Of islands.
+	Islands int `least:"1"` // on record
+
 	// Of answers.
 	PlacesBytes int   `least:"1"`
 	GivenMost   int64 `least:"65536"`
@@ -93,6 +96,7 @@ func DefaultBounds() Bounds {
 		Leases: maxLeases, LeaseKeys: maxLeaseKeys, LeaseBytes: maxLeaseBytes,
 		ExpireLeases: expireLeases, ExpireKeys: expireKeys, ExpireBytes: expireBytes, LeaseHalt: leaseHalt,
 		Aliases: MaxAliases, Redirects: maxRedirects, Walked: mostWalked,
+		Islands:     mostIslands,
 		PlacesBytes: placesBytes, GivenMost: givenMost,
 	}
 }

@@ -22,6 +22,7 @@ type Islanded struct {
 	Due      aweigh.Instant // when its changes are taken at the earliest
 	Size     int64          // entries of its lineage that are known to be final
 	Next     int64          // the first of them that has not been taken
+	Taken    aweigh.Hash    // root of its lineage up to Next; zero until something was taken
 	Stands   int64          // mutations of which all changes were taken
 	Aside    int64          // mutations that were set aside
 	By       aweigh.Hash    // the author that put it on record

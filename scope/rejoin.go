@@ -50,6 +50,8 @@ type provisional struct {
 	mutation *CheckedMutation
 	first    int64                   // index of its first entry
 	after    int64                   // index after its last entry
+	before   aweigh.Hash             // root of the lineage up to first
+	root     aweigh.Hash             // root of the lineage up to after
 	ops      []Op                    // puts and deletions of keys
 	uids     map[string][]aweigh.UID // by key, in the order in which objects came to be
 	keys     [][]byte                // of ops, and of other names of what they change
@@ -159,7 +161,11 @@ func (c *CheckedRejoining) group(mutations map[aweigh.Hash]*CheckedMutation) err
 			return fmt.Errorf("entry %d is about a mutation that no bundle here holds", p.Place.Index)
 		}
 		if begins {
-			c.groups = append(c.groups, provisional{mutation: m, first: p.Place.Index, uids: make(map[string][]aweigh.UID), fresh: make(map[string]bool)})
+			before := p.Place.Before().Root
+			if n := len(c.groups); n > 0 {
+				c.groups[n-1].root = before
+			}
+			c.groups = append(c.groups, provisional{mutation: m, first: p.Place.Index, before: before, uids: make(map[string][]aweigh.UID), fresh: make(map[string]bool)})
 		}
 		g := &c.groups[len(c.groups)-1]
 		if prefix := c.Origin.Prefix(); len(e.Key) > 0 && !bytes.HasPrefix(e.Key, prefix) {
@@ -186,6 +192,9 @@ func (c *CheckedRejoining) whole(log lineage.Head) error {
 		if len(c.After) > 0 {
 			return errors.New("it shows an entry after which there is none")
 		}
+		if n := len(c.groups); n > 0 {
+			c.groups[n-1].root = log.Root
+		}
 		return nil
 	}
 	last := &c.Changes[len(c.Changes)-1]
@@ -199,6 +208,7 @@ func (c *CheckedRejoining) whole(log lineage.Head) error {
 	if p.Entry.Mutation == last.Entry.Mutation && p.Entry.Height == last.Entry.Height {
 		return fmt.Errorf("entry %d is of the same mutation as the one before, and left out", p.Place.Index)
 	}
+	c.groups[len(c.groups)-1].root = p.Place.Before().Root
 	return nil
 }
 

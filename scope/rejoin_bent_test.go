@@ -267,3 +267,66 @@ func TestIslandsRejoinByTheEndOfAnEpoch(t *testing.T) {
 		t.Errorf("%s %s", out.Code, out.Reason)
 	}
 }
+
+// fork is the same island, as members that certify two histories have it: it begins as the island does.
+func (c *isle) fork() *isle {
+	w := *c.world
+	w.flat = kv.NewOverlay(c.flat)
+	w.r = w.flat
+	w.nonce += 1 << 30
+	r := *c.realm
+	r.world = &w
+	w.open()
+	return &isle{realm: &r, blocks: make(map[aweigh.Height]*Block), terms: c.terms}
+}
+
+// TestP54ForksAreRefused: once the scope has taken a part of what an island decided, it takes no continuation of
+// another history, which the same members certified.
+func TestP54ForksAreRefused(t *testing.T) {
+	for name, more := range map[string]bool{"to the end": false, "in parts": true} { // order-free: each is checked alone
+		t.Run(name, func(t *testing.T) {
+			r := newShip(t)
+			r.one(r.ops(put("/ship/log", "1")))
+			c := r.isle("a", "b")
+			other := c.fork()
+			parts := func(c *isle, mark string) (all []Rejoining, src *IslandSource) {
+				c.do(c.put("/ship/log", mark))
+				c.do(c.put("/ship/x", mark))
+				if more || mark == "fork" {
+					c.do(c.put("/ship/y", mark))
+				}
+				src = c.source()
+				for from := c.g.Descent.Keys; from < src.Final.Header.LineageSize; from++ {
+					re, err := src.Next(from, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					all = append(all, re)
+				}
+				return all, src
+			}
+			forked, fork := parts(other, "fork") // first: the fork's store lies over the island's
+			taken, src := parts(c, "island")
+			for _, s := range []*IslandSource{src, fork} {
+				r.rejoin("a", s.Announcement())
+			}
+			r.now = r.now.Add(10 * time.Second)
+			for i, re := range taken[:2] {
+				if out := r.rejoin("a", re); out.Code != Applied {
+					t.Fatalf("part %d: %s %s", i, out.Code, out.Reason)
+				}
+			}
+			if out := r.rejoin("a", forked[2]); out.Code != Failed || out.Reason != reason(errForked) {
+				t.Errorf("another history: %s %q", out.Code, out.Reason)
+			}
+			if got := r.reads("/ship/y"); got != "-" {
+				t.Errorf("the scope took %q of another history", got)
+			}
+			if more {
+				if out := r.rejoin("a", taken[2]); out.Code != Applied {
+					t.Errorf("the same history: %s %s", out.Code, out.Reason)
+				}
+			}
+		})
+	}
+}

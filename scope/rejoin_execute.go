@@ -2,6 +2,7 @@ package scope
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	// maxIslands bounds the islands on record.
-	maxIslands = 1024
+	// mostIslands bounds the islands on record.
+	mostIslands = 1024
 	// maxPastTerms bounds the epochs of which an island may be taken: of shorter epochs, those of a shorter time.
 	maxPastTerms = 4096
 	// patienceOfIslands is for how many times its gathering a heavier island keeps others waiting.
@@ -29,8 +30,10 @@ var (
 	errRejoins     = errors.New("only the node of an anchor can bring in what an island decided")
 	errForeign     = errors.New("scope: the island is none of this scope")
 	errOtherTerms  = errors.New("scope: the island was founded under other terms than those of this scope then, or too long ago")
+	errIslandOld   = errors.New("scope: so many islands of newer bases are on record that this one is too old to be taken: put its changes again")
 	errIslandKnown = errors.New("scope: the island is on record already")
 	errChanged     = errors.New("it was changed in the scope meanwhile")
+	errForked      = errors.New("scope: the island's members certified two histories, and the scope took a part of the other one")
 	errAfterAside  = errors.New("an earlier change of it in the island did not stand")
 )
 
@@ -173,8 +176,8 @@ func (x *execution) putIsland(r *CheckedRejoining, k []byte) (failure, err error
 			is.Due = o.Due
 		}
 	}
-	if len(all) >= maxIslands {
-		if failure, err := x.forgetIsland(all); failure != nil || err != nil {
+	if len(all) >= x.bounds.Islands {
+		if failure, err := x.giveWay(all, d, r.Island); failure != nil || err != nil {
 			return failure, err
 		}
 	}
@@ -183,31 +186,46 @@ func (x *execution) putIsland(r *CheckedRejoining, k []byte) (failure, err error
 	return nil, nil
 }
 
-// forgetIsland drops an island that can never be taken again, since the terms that it was founded under are forgotten.
-func (x *execution) forgetIsland(all []IslandRecord) (failure, err error) {
-	for i := range all {
-		known, err := x.termsAt(all[i].Height)
-		if err != nil {
-			return nil, err
-		}
-		if !known.Terms.IsZero() {
-			continue
-		}
-		id := all[i].ID
-		drop := [][]byte{x.space.island(id)}
-		prefix := x.space.aside(id, nil)
-		err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
-			drop = append(drop, bytes.Clone(k))
-			return true
-		})
-		for _, k := range drop {
-			if err == nil {
-				err = x.dropRecord(k)
-			}
-		}
+// giveWay drops the island of the oldest base, then of the least identity, for a newer one, or returns why that one
+// cannot come on record. Islands on record are newer than all that were dropped, so that none of those comes back.
+func (x *execution) giveWay(all []IslandRecord, d *Descent, id aweigh.ScopeID) (failure, err error) {
+	oldest := slices.MinFunc(all, func(a, b IslandRecord) int {
+		return cmp.Or(cmp.Compare(a.Height, b.Height), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	if cmp.Or(cmp.Compare(d.Height, oldest.Height), bytes.Compare(id[:], oldest.ID[:])) < 0 {
+		return errIslandOld, nil
+	}
+	if until := x.waitsUntil(&oldest.Islanded); !oldest.done() && x.block.Header.Time < until {
+		return fmt.Errorf("scope: %d islands are on record, and the oldest is not complete: bring its rest, or try again after %s",
+			len(all), until.Time().UTC().Format(time.RFC3339)), nil
+	}
+	drop := [][]byte{x.space.island(oldest.ID)}
+	prefix := x.space.aside(oldest.ID, nil)
+	err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
+		drop = append(drop, bytes.Clone(k))
+		return true
+	})
+	if err != nil {
 		return nil, err
 	}
-	return fmt.Errorf("scope: %d islands are on record, and no more are taken until the oldest is forgotten", len(all)), nil
+	if failure := x.spend(deleteUnits * int64(len(drop))); failure != nil {
+		return failure, nil
+	}
+	for _, k := range drop {
+		if err := x.dropRecord(k); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// waitsUntil is until when lighter islands wait for an island.
+func (x *execution) waitsUntil(o *Islanded) aweigh.Instant {
+	gather := time.Minute
+	if p := x.policy.partition(o.Prefix); p != nil {
+		gather = p.Gather
+	}
+	return o.Due.Add(patienceOfIslands * gather)
 }
 
 // turn returns why the changes of a Rejoining are not those to take now.
@@ -216,6 +234,8 @@ func (x *execution) turn(r *CheckedRejoining, is *Islanded) (failure, err error)
 	switch first := r.Changes[0].Place.Index; {
 	case first != is.Next:
 		return fmt.Errorf("scope: entry %d of the island comes next, and not %d", is.Next, first), nil
+	case !is.Taken.IsZero() && r.groups[0].before != is.Taken:
+		return errForked, nil
 	case now < is.Due:
 		return fmt.Errorf("scope: other islands have until %s to come on record", is.Due.Time().UTC().Format(time.RFC3339)), nil
 	}
@@ -228,11 +248,7 @@ func (x *execution) turn(r *CheckedRejoining, is *Islanded) (failure, err error)
 		if o.ID == r.Island || o.done() || o.Due > is.Due || !o.before(o.ID, is, r.Island) {
 			continue
 		}
-		gather := time.Minute
-		if p := x.policy.partition(o.Prefix); p != nil {
-			gather = p.Gather
-		}
-		if now < o.Due.Add(patienceOfIslands*gather) {
+		if now < x.waitsUntil(&o.Islanded) {
 			return fmt.Errorf("scope: the changes of island %s come first", o.ID.Short()), nil
 		}
 	}
@@ -243,7 +259,7 @@ func (x *execution) turn(r *CheckedRejoining, is *Islanded) (failure, err error)
 // Rejoining that reserves more. Then nothing has changed.
 func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisional) (waits, err error) {
 	if len(g.ops) == 0 {
-		is.Next = g.after
+		is.Next, is.Taken = g.after, g.root
 		return nil, nil
 	}
 	outer := x.purse
@@ -263,7 +279,7 @@ func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisio
 	if errors.Is(failure, ErrTooMuch) {
 		return failure, err
 	}
-	is.Next = g.after
+	is.Next, is.Taken = g.after, g.root
 	if err != nil || failure == nil {
 		return nil, err
 	}

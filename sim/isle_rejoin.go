@@ -2,8 +2,10 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh/internal/canon"
@@ -191,6 +193,15 @@ func (c *isle) provable() (size int64) {
 	return size
 }
 
+// tooOld reports whether the record of a node's state is full of islands that are newer.
+func (c *isle) tooOld(n *Node) bool {
+	all, err := n.state().Islands()
+	must.OK(err, "reading the islands")
+	return len(all) >= n.state().Bounds().Islands && !slices.ContainsFunc(all, func(o scope.IslandRecord) bool {
+		return cmp.Or(cmp.Compare(o.Height, c.Genesis.Descent.Height), bytes.Compare(o.ID[:], c.id[:])) < 0
+	})
+}
+
 // awaited says what of an island the scope has not taken yet, "" if nothing. Where the scope's time has run ahead, it
 // passes by a little with each block, and other islands have that long to come on record.
 func (w *World) awaited() string {
@@ -211,7 +222,7 @@ func (w *World) untaken() string {
 			continue
 		}
 		_, best := w.held()
-		if rec := c.record(best); rec == nil || rec.Next < size {
+		if rec := c.record(best); rec == nil && !c.tooOld(best) || rec != nil && rec.Next < size {
 			return fmt.Sprintf("the scope lacks what island %d decided: %d entries can be shown, and on record is %+v", c.number, size, rec)
 		}
 	}

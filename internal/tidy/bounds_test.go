@@ -159,7 +159,7 @@ var boundsApart = reasons(map[string]string{
 		"node/machine.ownShare node/machine.strangersShare node/machine.strangerOfOne node/machine.memberOfOne node/referral.Farthest",
 	"of what the edge tells its own clients again":                "node/machine.tellFor node/machine.toldBytes",
 	"of what a list for a person says besides":                    "scope.mostLives",
-	"it takes many epochs or many islands, more than a world has": "scope.maxIslands scope.maxPastTerms scope.patienceOfIslands",
+	"it takes many epochs or many islands, more than a world has": "scope.maxPastTerms scope.patienceOfIslands",
 })
 
 // reasons turns lists of names by their reason around.

@@ -30,7 +30,6 @@ type terms struct {
 
 const (
 	islandsUnits = 500  // for a look at the islands on record
-	mostIslands  = 1024 // on record
 	mostTerms    = 4096 // epochs of which an island may be taken
 )
 
@@ -98,6 +97,7 @@ func (m *Model) askedFor(mut *scope.CheckedMutation, all []change, path []bool) 
 type group struct {
 	mut     *scope.CheckedMutation
 	entries []scope.Provisional
+	root    aweigh.Hash // of the lineage up to the end of entries
 }
 
 // groups are the mutations of which a Rejoining shows the changes.
@@ -117,6 +117,16 @@ func groups(mut *scope.CheckedMutation) (all []group) {
 		}
 		g := &all[len(all)-1]
 		g.entries = append(g.entries, p)
+	}
+	for _, p := range slices.Concat(r.Changes, r.After) { // an entry tells the root of what is before it
+		for j := range all {
+			if g := &all[j]; g.entries[len(g.entries)-1].Place.Index+1 == p.Place.Index {
+				g.root = p.Place.Before().Root
+			}
+		}
+	}
+	if g := len(all) - 1; g >= 0 && len(r.After) == 0 {
+		all[g].root = r.Final.Header.LineageRoot
 	}
 	return all
 }
@@ -249,25 +259,13 @@ func (m *Model) announce(mut *scope.CheckedMutation, e lineage.Entry) error {
 			is.Due = min(is.Due, o.Due)
 		}
 	}
-	if len(m.islands) >= mostIslands {
-		old := m.forgotten()
-		if old == nil {
-			return fmt.Errorf("scope: %d islands are on record, and no more are taken until the oldest is forgotten", len(m.islands))
+	if len(m.islands) >= m.bounds.Islands {
+		if failure := m.giveWay(r.Island, is); failure != nil {
+			return failure
 		}
-		delete(m.islands, *old)
 	}
 	m.entry(e, nil)
 	m.islands[r.Island] = is
-	return nil
-}
-
-// forgotten is the first island, by identity, whose terms are none any more.
-func (m *Model) forgotten() *aweigh.ScopeID {
-	for _, id := range m.islandIDs() {
-		if _, known := m.termsOf(m.islands[id].Height); !known {
-			return &id
-		}
-	}
 	return nil
 }
 
@@ -282,18 +280,15 @@ func (m *Model) comesNext(r *scope.CheckedRejoining, is *isle) error {
 	if first != is.Next {
 		return fmt.Errorf("scope: entry %d of the island comes next, and not %d", is.Next, first)
 	}
+	if is.Taken != (aweigh.Hash{}) && r.Changes[0].Place.Before().Root != is.Taken {
+		return errors.New("scope: the island's members certified two histories, and the scope took a part of the other one")
+	}
 	if now < is.Due {
 		return fmt.Errorf("scope: other islands have until %s to come on record", is.Due.Time().UTC().Format(time.RFC3339))
 	}
 	for _, id := range m.islandIDs() {
 		o := m.islands[id]
-		gather := time.Minute
-		for _, p := range m.block.policy.Partitions {
-			if bytes.Equal(p.Prefix, o.Prefix) && !p.Island {
-				gather = p.Gather
-			}
-		}
-		waits := id != r.Island && o.Next < o.Size && o.Due <= is.Due && now < o.Due.Add(10*gather)
+		waits := id != r.Island && o.Next < o.Size && o.Due <= is.Due && now < m.waitedFor(o)
 		if waits && before(o, is, bytes.Compare(id[:], r.Island[:]) < 0) {
 			return fmt.Errorf("scope: the changes of island %s come first", id.Short())
 		}
@@ -319,7 +314,7 @@ func (m *Model) takeGroup(is *isle, id aweigh.ScopeID, g *group, changed int) (w
 	x, next := m.block, g.entries[len(g.entries)-1].Place.Index+1
 	ops := g.ops()
 	if len(ops) == 0 {
-		is.Next = next
+		is.Next, is.Taken = next, g.root
 		return nil
 	}
 	by, outer := x.mutation, x.purse
@@ -363,7 +358,7 @@ func (m *Model) takeGroup(is *isle, id aweigh.ScopeID, g *group, changed int) (w
 	if errors.Is(failure, scope.ErrTooMuch) {
 		return failure
 	}
-	is.Next = next
+	is.Next, is.Taken = next, g.root
 	if failure == nil {
 		return nil
 	}

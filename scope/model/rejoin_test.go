@@ -223,6 +223,7 @@ func TestRejoiningIsTheModels(t *testing.T) {
 			c.announce(keys[0], 20*time.Second)
 			c.of.step(20 * time.Second)
 		}
+		all = slices.DeleteFunc(all, func(c *isle) bool { return c.record() == nil }) // it gave way, or was too old
 		parted(t, w, all)
 		w.reserve = 200_000
 		for range 200 {
@@ -310,4 +311,67 @@ func (w *world) sum(all []*isle) map[string]string {
 		}))
 	}
 	return sum
+}
+
+// fork is the same island as some of its members have it, which sign another history: it lies in a store of its own.
+func (c *isle) fork() *isle {
+	w := &world{
+		t: c.t, g: c.g, author: c.author, store: kv.NewOverlay(c.store), model: model.Island(c.g, c.of.model).Within(c.bounds), now: c.now,
+		nonce: c.nonce + 1<<25, bounds: c.bounds, blocks: make(map[aweigh.Height]*scope.Block),
+	}
+	w.open()
+	return &isle{world: w, of: c.of, terms: c.terms, keys: c.keys}
+}
+
+// TestForksOfIslandsAreTheModels: members that lie certify two histories of their island, and bring parts of both. The
+// scope takes what the model says, and all that it takes is of one history.
+func TestForksOfIslandsAreTheModels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
+		p := drawPolicy(pick, nil)
+		p.EpochBlocks = 1000
+		p.Partitions = []scope.Partition{{Prefix: []byte("a"), Num: 2, Den: 5, After: time.Second, Gather: 10 * time.Second, Window: time.Hour}}
+		keys := anchorsOf(t, 4)
+		w := newWorldOf(t, drawBounds(pick), p, keys...)
+		w.step(time.Second, w.mutation(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("a"), Value: []byte("0")}}}))
+		c := w.isle("a", keys[:2]...)
+		other := c.fork() // and first all of it: its store lies over that of the island
+		w.reserve = 200_000
+		var parts [2][]scope.Rejoining // by history, each in parts of one mutation
+		var roots [2]map[int64]aweigh.Hash
+		for i, x := range []*isle{other, c} {
+			program(t, x.world, isleKeys, true)
+			program(t, x.world, isleKeys, true)
+			src := x.source()
+			roots[i] = map[int64]aweigh.Hash{src.Final.Header.LineageSize: src.Final.Header.LineageRoot}
+			for from := x.g.Descent.Keys; from < src.Final.Header.LineageSize; {
+				re, err := src.Next(from, 1)
+				must(t, err)
+				parts[i] = append(parts[i], re)
+				roots[i][from] = re.Changes[0].Place.Before().Root
+				from = re.Changes[len(re.Changes)-1].Place.Index + 1
+			}
+			w.by(keys[0], 20*time.Second, w.mutation(scope.Rejoin, src.Announcement()))
+		}
+		took := -1
+		for range rapid.IntRange(0, 12).Draw(t, "attempts") {
+			i := pick(2)
+			if len(parts[i]) == 0 {
+				continue
+			}
+			before := c.record()
+			w.by(keys[pick(4)], time.Second, w.mutation(scope.Rejoin, parts[i][pick(len(parts[i]))]))
+			after := c.record()
+			if before == nil || after.Next == before.Next {
+				continue
+			}
+			if took < 0 && roots[0][after.Next] != roots[1][after.Next] {
+				took = i
+			}
+			if took >= 0 && took != i || after.Taken != roots[i][after.Next] {
+				t.Fatalf("it takes a part of history %d after one of history %d", i, took)
+			}
+		}
+		w.whole(pick)
+	})
 }
