@@ -36,6 +36,7 @@ func (s *service) Islands(ctx context.Context, req *connect.Request[aweighv1.Isl
 		if i.Scope == s.at.Genesis().Hash() {
 			x := islandOf(&i)
 			x.Here, x.Open, x.Height, x.Revision = true, i.Open, uint64(i.Head.Height), i.Head.Revision
+			x.Refused, x.Rests = i.Refused, i.Rests
 			add(i.ID, x)
 		}
 	}

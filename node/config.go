@@ -67,6 +67,8 @@ type Config struct {
 	WatchSlow     time.Duration
 	snapshotEvery time.Duration   // how often a node looks whether it needs one
 	idleAfter     time.Duration   // how long a scope has nothing to do before it counts as idle
+	islandRest    time.Duration   // how long an island stays open once its outcome is final
+	islandKept    time.Duration   // how long the records of one that rests are kept
 	partTimeout   time.Duration   // for a part that it asked for
 	bounds        *machine.Bounds // of machines; nil: the defaults
 
@@ -101,6 +103,12 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.idleAfter <= 0 {
 		cfg.idleAfter = idleAfter
+	}
+	if cfg.islandRest <= 0 {
+		cfg.islandRest = islandRest
+	}
+	if cfg.islandKept <= 0 {
+		cfg.islandKept = islandKept
 	}
 	if cfg.snapshotEvery <= 0 {
 		cfg.snapshotEvery = time.Second

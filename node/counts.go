@@ -17,13 +17,15 @@ type Counts struct {
 	Refused   [refusal.Classes]uint64
 	Anchors   []AnchorCounts // in the order of the roster
 
-	Commits    Latencies // from a client's mutation to its outcome
-	Undecided  uint64    // mutations whose clients stopped waiting
-	Unread     uint64    // frames and requests of peers that may not read the scope
-	GivingWay  float64   // changes a second to which scopes that give way to others are limited now; 0: no limit
-	GaveWay    uint64    // changes that waited for it
-	Reads      Latencies // linearizable
-	Unanswered uint64    // linearizable reads whose clients stopped waiting
+	Commits   Latencies // from a client's mutation to its outcome
+	Undecided uint64    // mutations whose clients stopped waiting
+	// IslandsRefused counts the islands of this anchor of which the scope takes no more.
+	IslandsRefused uint64
+	Unread         uint64    // frames and requests of peers that may not read the scope
+	GivingWay      float64   // changes a second to which scopes that give way to others are limited now; 0: no limit
+	GaveWay        uint64    // changes that waited for it
+	Reads          Latencies // linearizable
+	Unanswered     uint64    // linearizable reads whose clients stopped waiting
 
 	Sent, Received map[string]Traffic // by kind of frame
 
@@ -61,6 +63,7 @@ type inAll struct {
 	refused               [refusal.Classes]atomic.Uint64
 	commits, reads        latency
 	undecided, unanswered atomic.Uint64
+	islandsRefused        atomic.Uint64
 	unread                atomic.Uint64 // frames and requests of peers that may not read
 	sent, received        [256]traffic  // by tag
 }
@@ -149,7 +152,7 @@ func (n *Replica) Counts() Counts {
 	m := n.measured
 	c := Counts{
 		Blocks: m.blocks.Load(), Mutations: m.mutations.Load(),
-		Commits: m.commits.snapshot(), Undecided: m.undecided.Load(), Unread: m.unread.Load(),
+		Commits: m.commits.snapshot(), Undecided: m.undecided.Load(), Unread: m.unread.Load(), IslandsRefused: m.islandsRefused.Load(),
 		Reads: m.reads.snapshot(), Unanswered: m.unanswered.Load(),
 		Sent: totals(&m.sent), Received: totals(&m.received),
 		Events: len(n.runner.events) + n.intake.Waiting(), Submits: len(n.runner.submits), Watches: n.of.WatchMemory(),

@@ -27,7 +27,9 @@ type island struct {
 	genesis scope.Genesis
 	closed  time.Time         // when the scope was first seen to decide again; zero: it has not
 	busy    bool              // rejoin runs
-	done    bool              // the scope has all of it
+	done    bool              // the scope has all of it, or takes no more
+	refused string            // why it takes no more; empty if it has all
+	ended   time.Time         // when done was set
 	all     int64             // entries of its lineage that there were then
 	asks    bool              // unasked is set, if this node founded it: in each of its lives
 	unasked []aweigh.AnchorID // members that have not said that they opened it
@@ -37,6 +39,7 @@ type island struct {
 type islands struct {
 	mu    sync.Mutex
 	all   []*island              // in the order in which they were founded or opened
+	rest  []resting              // in the order in which they came to rest
 	since map[*Replica]time.Time // of scopes with partitions in which this node's anchor has a seat
 	tries map[string]islandTry   // by scope and prefix
 }
@@ -53,6 +56,8 @@ type Island struct {
 	Head    scope.Head    // of the island
 	Open    bool          // it takes changes: the scope decides nothing
 	Done    bool          // the scope has all of it
+	Refused string        // why the scope takes no more of it
+	Rests   bool          // its replica is closed; of Head, only the height and the revision are known
 }
 
 // ErrNoIsland is wrapped where nothing can be decided provisionally.
@@ -76,6 +81,9 @@ func (n *Node) parts() []*Replica {
 func (n *Node) Islands() (all []Island) {
 	n.islands.mu.Lock()
 	defer n.islands.mu.Unlock()
+	for i := range n.islands.rest {
+		all = append(all, n.islands.rest[i].info())
+	}
 	for _, is := range n.islands.all {
 		all = append(all, is.info())
 	}
@@ -83,24 +91,29 @@ func (n *Node) Islands() (all []Island) {
 }
 
 func (is *island) info() Island {
-	d, e := is.genesis.Descent, is.of.epochs.epoch()
-	i := Island{
-		ID: is.replica.id, Scope: is.of.id, Prefix: is.genesis.Prefix(), Members: is.genesis.Anchors, Base: d.Height, Head: is.replica.LastHead(),
-		Open: is.closed.IsZero() && is.of.LastHead().Block == d.Block, Done: is.done, Total: e.Roster.Weights.Total(),
-	}
+	i := islandInfo(is.of, &is.genesis)
+	i.Head, i.Done, i.Refused = is.replica.LastHead(), is.done && is.refused == "", is.refused
+	i.Open = is.closed.IsZero() && is.of.LastHead().Block == is.genesis.Descent.Block
+	return i
+}
+
+// islandInfo is what follows from the genesis of an island, and from the roster of its scope.
+func islandInfo(of *Replica, g *scope.Genesis) Island {
+	e := of.epochs.epoch()
+	i := Island{ID: g.Hash(), Scope: of.id, Prefix: g.Prefix(), Members: g.Anchors, Base: g.Descent.Height, Total: e.Roster.Weights.Total()}
 	for k := range i.Members {
 		i.Weight += e.Roster.Weights.Of(i.Members[k].Key.ID())
 	}
 	return i
 }
 
-// openIslands opens the islands that the store has and that have not rejoined.
+// openIslands opens the islands that the store has, but for those that rest.
 func (n *Node) openIslands() error {
 	for _, p := range n.Replicas() {
 		geneses, err := machine.StoredIslands(n.cfg.Store, p.id)
 		for i := range geneses {
 			if err == nil {
-				_, err = n.openIsland(p, geneses[i])
+				err = n.reopenIsland(p, geneses[i])
 			}
 		}
 		if err != nil {
@@ -141,6 +154,12 @@ func (n *Node) tendIslands(ctx context.Context) {
 		n.islands.mu.Unlock()
 		for _, is := range all {
 			n.tendIsland(is)
+			if err := n.restIsland(ctx, is); err != nil {
+				n.stop(err)
+			}
+		}
+		if err := n.dropIslands(); err != nil {
+			n.stop(err)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (n *Node) voteOnAside(ctx context.Context, is *island, rec *scope.IslandRec
 // voteOn opens a motion about what one mutation of the island made of some keys, once.
 func (n *Node) voteOn(ctx context.Context, is *island, a *scope.SetAside, keys [][]byte) error {
 	p := is.of
-	k := machine.KeyAside(p.id, a.Mutation)
+	k := machine.KeyAside(p.id, is.replica.id, a.Mutation)
 	if _, opened, err := n.cfg.Store.Get(k); opened || err != nil || !a.Open() {
 		return err
 	}

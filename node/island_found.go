@@ -95,9 +95,11 @@ func (n *Node) askAgain(is *island, self aweigh.AnchorID) {
 }
 
 // members are the anchors of the island.
-func (is *island) members() (ids []aweigh.AnchorID) {
-	for i := range is.genesis.Anchors {
-		ids = append(ids, is.genesis.Anchors[i].Key.ID())
+func (is *island) members() []aweigh.AnchorID { return membersOf(&is.genesis) }
+
+func membersOf(g *scope.Genesis) (ids []aweigh.AnchorID) {
+	for i := range g.Anchors {
+		ids = append(ids, g.Anchors[i].Key.ID())
 	}
 	return ids
 }
@@ -158,6 +160,11 @@ func (n *Replica) joinIsland(from machine.Peer, ask islandAsk) (id aweigh.ScopeI
 	e := n.epochs.epoch()
 	self, founder := n.Status().Self, n.epochs.checker().Anchors[from]
 	q := e.Policy.PartitionOf(ask.Prefix)
+	if ask.Opens && slices.Contains(ask.Members, founder) {
+		if id, err := n.of.wakeIsland(n, ask); !id.IsZero() || err != nil {
+			return id, err
+		}
+	}
 	switch {
 	case len(ask.Members) == 0 || len(ask.Members) > len(e.Roster.Anchors) || founder.IsZero() || least(ask.Members) != founder:
 		return id, fmt.Errorf("%w: only the member with the least identity asks", ErrNoIsland)

@@ -58,10 +58,17 @@ func (n *Node) rejoin(ctx context.Context, is *island) {
 	for ctx.Err() == nil && n.apart(is.of) == 0 {
 		all := is.replica.LastHead().LineageSize
 		done, err := n.rejoinNext(ctx, is)
-		if done {
+		if refused := islandRefused(err); done || refused != "" {
 			n.islands.mu.Lock()
-			is.done, is.all = true, all
+			if !is.done {
+				is.ended = time.Now()
+			}
+			is.done, is.all, is.refused = true, all, refused
 			n.islands.mu.Unlock()
+			if refused != "" {
+				is.of.measured.islandsRefused.Add(1)
+				is.of.log.Warn("the scope takes no more of an island", "island", is.replica.id.Short(), "why", refused)
+			}
 			return
 		}
 		if err != nil {
@@ -71,6 +78,26 @@ func (n *Node) rejoin(ctx context.Context, is *island) {
 			}
 		}
 	}
+}
+
+// islandRefused returns why the scope takes no more of an island, whatever its members do; "" if it may take more.
+func islandRefused(err error) string {
+	for _, why := range []error{scope.ErrIslandForked, scope.ErrIslandOld} {
+		if errors.Is(err, why) {
+			return scope.Reason(why)
+		}
+	}
+	return ""
+}
+
+// rejoinFailure is the error that the outcome of a Rejoining stands for.
+func rejoinFailure(reason string) error {
+	for _, why := range []error{scope.ErrIslandForked, scope.ErrIslandOld} {
+		if reason == scope.Reason(why) {
+			return why
+		}
+	}
+	return errors.New(reason)
 }
 
 // rejoinNext takes one step; done reports that nothing is left to do.
@@ -94,6 +121,8 @@ func (n *Node) rejoinNext(ctx context.Context, is *island) (done bool, err error
 	if err == nil && content == nil { // no header names the rest yet, and one needs a quorum of the island
 		if err = c.cover(ctx, c.LastHead().Height); err == nil {
 			content, err = is.next(ctx, rec)
+		} else {
+			n.wakeMembers(is)
 		}
 	}
 	if err != nil || content == nil {
@@ -110,12 +139,12 @@ func (n *Node) rejoinNext(ctx context.Context, is *island) (done bool, err error
 		return false, err
 	}
 	if out.Code == scope.Failed { // another member was first, or it is too early
-		return false, errors.New(out.Reason)
+		return false, rejoinFailure(out.Reason)
 	}
 	s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: true, done: make(chan machine.Reply, 1)}
 	r, err := p.attempt(ctx, s)
 	if err == nil && r.Code != scope.Applied {
-		err = errors.New(r.Reason)
+		err = rejoinFailure(r.Reason)
 	}
 	return false, err
 }

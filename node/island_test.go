@@ -53,11 +53,16 @@ func (h *cutHost) Peers() []p2p.PeerInfo {
 
 // halves is a cluster of which the nodes from first on can be cut off from the others.
 func halves(t *testing.T, n, first int, policy scope.Policy) (c *cluster, cut func(bool)) {
+	return halvesOf(t, n, first, policy, func(*Node) {})
+}
+
+func halvesOf(t *testing.T, n, first int, policy scope.Policy, change func(*Node)) (c *cluster, cut func(bool)) {
 	var is atomic.Bool
 	sides := make(map[peer.ID]bool)
 	c = startClusterUnder(t, n, policy, func(i int, n *Node) {
 		sides[n.host.ID()] = i >= first
 		side := i >= first
+		change(n)
 		n.host = &cutHost{Transport: n.host, other: func(id peer.ID) bool { return sides[id] != side }, cut: &is}
 		n.root.host = n.host
 	})

@@ -44,6 +44,17 @@ func (m *members) changed(p *Replica) {
 	m.of[p] = now
 }
 
+// left forgets a replica that the node has no more.
+func (m *members) left(p *Replica) {
+	for _, id := range m.of[p] {
+		m.in[id] = slices.DeleteFunc(m.in[id], func(o *Replica) bool { return o == p })
+		if len(m.in[id]) == 0 {
+			delete(m.in, id)
+		}
+	}
+	delete(m.of, p)
+}
+
 // meetMembers gives the host the peers to which this node stays connected: the anchors of all its scopes, of which
 // those in changed may have other anchors than before, and the anchors of foreign scopes that it asks.
 func (n *Node) meetMembers(changed ...*Replica) {

@@ -251,6 +251,7 @@ func (n *Node) start(p *Replica) {
 	l := n.session
 	l.start("running a scope", func(ctx context.Context) {
 		err := p.run(ctx)
+		close(p.hasRun)
 		var broken must.Violation
 		switch {
 		case err == nil:

@@ -42,9 +42,11 @@ type Replica struct {
 	vacant          atomic.Bool // there is no state of the scope yet
 	begun, catching atomic.Bool // a snapshot fetch may have begun; it is under way
 	closing         closing
-	offers          atomic.Bool // makeOffers runs
-	asked           time.Time   // when the node last looked which peers hear the gossip; of the runner
-	followed        atomic.Bool // a peer that is no anchor hears it
+	left            chan struct{} // closed when the node is to have no part in the scope any more
+	hasRun          chan struct{} // closed when the run has ended
+	offers          atomic.Bool   // makeOffers runs
+	asked           time.Time     // when the node last looked which peers hear the gossip; of the runner
+	followed        atomic.Bool   // a peer that is no anchor hears it
 	address         address
 	log             *slog.Logger
 
@@ -76,7 +78,7 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 	cfg := &of.cfg
 	n := &Replica{
 		cfg: cfg, id: g.Hash(), prefix: g.Prefix(), of: of, host: of.host, author: cfg.Identity.Public().ID(), peerID: of.peerID,
-		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
+		changed: make(chan struct{}), left: make(chan struct{}), hasRun: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
 		refusals: of.refusals, called: &of.called, snapshots: newSnapshotStore(), renewals: renewals{running: make(chan struct{}, 1)},
 	}
 	if g.Descent != nil {
@@ -160,6 +162,13 @@ func (n *Replica) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-n.left:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
 	if n == n.of.root { // the status of other scopes is asked for
 		watching.Go(func() { n.watchSelf(ctx) })
 	}
@@ -169,7 +178,7 @@ func (n *Replica) run(ctx context.Context) error {
 	return err
 }
 
-// release frees the rest after the host is closed, when no request can come any more.
+// release frees the rest when no request can find the replica any more.
 func (n *Replica) release() error {
 	n.snapshots.clear()
 	return n.views.close()

@@ -316,7 +316,7 @@ func TestP54ForksAreRefused(t *testing.T) {
 					t.Fatalf("part %d: %s %s", i, out.Code, out.Reason)
 				}
 			}
-			if out := r.rejoin("a", forked[2]); out.Code != Failed || out.Reason != reason(errForked) {
+			if out := r.rejoin("a", forked[2]); out.Code != Failed || out.Reason != reason(ErrIslandForked) {
 				t.Errorf("another history: %s %q", out.Code, out.Reason)
 			}
 			if got := r.reads("/ship/y"); got != "-" {

@@ -30,11 +30,15 @@ var (
 	errRejoins     = errors.New("only the node of an anchor can bring in what an island decided")
 	errForeign     = errors.New("scope: the island is none of this scope")
 	errOtherTerms  = errors.New("scope: the island was founded under other terms than those of this scope then, or too long ago")
-	errIslandOld   = errors.New("scope: so many islands of newer bases are on record that this one is too old to be taken: put its changes again")
 	errIslandKnown = errors.New("scope: the island is on record already")
 	errChanged     = errors.New("it was changed in the scope meanwhile")
-	errForked      = errors.New("scope: the island's members certified two histories, and the scope took a part of the other one")
 	errAfterAside  = errors.New("an earlier change of it in the island did not stand")
+)
+
+// Why a scope takes no more of an island, whatever its members do.
+var (
+	ErrIslandForked = errors.New("scope: the island's members certified two histories, and the scope took a part of the other one")
+	ErrIslandOld    = errors.New("scope: so many islands of newer bases are on record that this one is too old to be taken: put its changes again")
 )
 
 // island is the island whose changes are being taken.
@@ -193,7 +197,7 @@ func (x *execution) giveWay(all []IslandRecord, d *Descent, id aweigh.ScopeID) (
 		return cmp.Or(cmp.Compare(a.Height, b.Height), bytes.Compare(a.ID[:], b.ID[:]))
 	})
 	if cmp.Or(cmp.Compare(d.Height, oldest.Height), bytes.Compare(id[:], oldest.ID[:])) < 0 {
-		return errIslandOld, nil
+		return ErrIslandOld, nil
 	}
 	if until := x.waitsUntil(&oldest.Islanded); !oldest.done() && x.block.Header.Time < until {
 		return fmt.Errorf("scope: %d islands are on record, and the oldest is not complete: bring its rest, or try again after %s",
@@ -235,7 +239,7 @@ func (x *execution) turn(r *CheckedRejoining, is *Islanded) (failure, err error)
 	case first != is.Next:
 		return fmt.Errorf("scope: entry %d of the island comes next, and not %d", is.Next, first), nil
 	case !is.Taken.IsZero() && r.groups[0].before != is.Taken:
-		return errForked, nil
+		return ErrIslandForked, nil
 	case now < is.Due:
 		return fmt.Errorf("scope: other islands have until %s to come on record", is.Due.Time().UTC().Format(time.RFC3339)), nil
 	}

@@ -37,7 +37,7 @@ func TestP54OldIslandsGiveWay(t *testing.T) {
 		}
 	}
 	refused(3, "the oldest is not complete")
-	refused(0, reason(errIslandOld))
+	refused(0, reason(ErrIslandOld))
 	r.now = r.now.Add(10 * time.Second)
 	re, err := all[1].source().Next(all[1].g.Descent.Keys, 1<<20)
 	if err != nil {
@@ -49,7 +49,7 @@ func TestP54OldIslandsGiveWay(t *testing.T) {
 	if out := announced(all[3]); out.Code != Applied {
 		t.Errorf("instead of one that is complete: %s %s", out.Code, out.Reason)
 	}
-	refused(1, reason(errIslandOld))
+	refused(1, reason(ErrIslandOld))
 	left, err := r.state.Islands()
 	if err != nil || len(left) != 2 {
 		t.Errorf("on record: %+v, %v", left, err)

@@ -22,6 +22,9 @@ func recordPrefix(d Domain) []byte {
 	return binary.BigEndian.AppendUint64(append(k, d.Scope[:]...), uint64(d.Epoch))
 }
 
+// RecordsOf is the prefix of all records of guards in a scope. Without them, an anchor must never sign there again.
+func RecordsOf(scope aweigh.ScopeID) []byte { return append([]byte{recordSpace}, scope[:]...) }
+
 func recordKey(d Domain, v aweigh.View, kind byte) []byte {
 	return append(binary.BigEndian.AppendUint64(recordPrefix(d), uint64(v)), kind)
 }

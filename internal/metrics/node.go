@@ -41,6 +41,7 @@ var (
 	nullified = counter("views_nullified_total", "Views of the root scope that ended without a block, by their leader.", "leader")
 
 	commits      = gauge("commit_seconds", "Time from a client's mutation to its outcome.")
+	isleRefused  = counter("islands_refused_total", "Islands of this anchor of which the scope takes no more.")
 	unread       = counter("unread_total", "Frames and requests of peers that may not read the scope, which were refused.")
 	undecided    = counter("commits_undecided_total", "Mutations whose clients stopped waiting for the outcome.")
 	givingWay    = gauge("give_way_rate", "Changes a second that scopes which give way to others are held to here; 0: none is held.")
@@ -160,6 +161,7 @@ func work(to emit, o node.Overview, c node.Counts) {
 	sendLatencies(to, commits, c.Commits)
 	send(to, undecided, c.Undecided)
 	send(to, unread, c.Unread)
+	send(to, isleRefused, c.IslandsRefused)
 	send(to, givingWay, c.GivingWay)
 	send(to, gaveWay, c.GaveWay)
 	sendLatencies(to, reads, c.Reads)

@@ -29,6 +29,8 @@ type island struct {
 	Aside    int64      `json:"aside,omitempty"`
 	SetAside []setAside `json:"set_aside,omitempty"`
 	More     bool       `json:"more,omitempty"`
+	Refused  string     `json:"refused,omitempty"` // why the scope takes no more of it
+	Rests    bool       `json:"rests,omitempty"`   // its outcome is final, and its replica is closed
 }
 
 type setAside struct {
@@ -45,7 +47,7 @@ func islandJSON(i *aweighv1.Island) *island {
 	}
 	out := &island{
 		ID: hex.EncodeToString(i.Id), Scope: hex.EncodeToString(i.Scope), Prefix: string(i.Prefix), Members: i.Members, Weight: i.Weight, Total: i.Total, Base: i.Base,
-		Here: i.Here, Open: i.Open, Height: i.Height, Revision: i.Revision, Recorded: i.Recorded, DueNs: i.DueNs, Entries: i.Entries, Stands: i.Stands, Aside: i.Aside, More: i.More,
+		Here: i.Here, Open: i.Open, Height: i.Height, Revision: i.Revision, Recorded: i.Recorded, DueNs: i.DueNs, Entries: i.Entries, Stands: i.Stands, Aside: i.Aside, More: i.More, Refused: i.Refused, Rests: i.Rests,
 	}
 	for _, a := range i.SetAside {
 		out.SetAside = append(out.SetAside, setAside{string(a.Key), hex.EncodeToString(a.Mutation), hex.EncodeToString(a.Author), a.Reason, hex.EncodeToString(a.Motion)})
@@ -130,6 +132,9 @@ func (p Printer) Island(h *aweighv1.Header, i *aweighv1.Island) error {
 	if i.Recorded {
 		rows = append(rows, []string{"stands", fmt.Sprintf("%d mutations", i.Stands)}, []string{"set aside", fmt.Sprintf("%d mutations", i.Aside)})
 	}
+	if i.Refused != "" {
+		rows = append(rows, []string{"refused", Line(i.Refused)})
+	}
 	if err := p.table(rows...); err != nil {
 		return err
 	}
@@ -159,6 +164,8 @@ func islandState(i *aweighv1.Island) string {
 	switch {
 	case i.Open:
 		return "open"
+	case i.Refused != "":
+		return "refused"
 	case i.Recorded && i.Entries == 0:
 		return "rejoined"
 	case i.Recorded && i.DueNs > time.Now().UnixNano():

@@ -205,10 +205,22 @@ func (a *auditor) scope(g scope.Genesis) error {
 	}
 	for i := range islands {
 		if err == nil {
-			err = a.scope(islands[i])
+			err = a.island(id, islands[i])
 		}
 	}
 	return err
+}
+
+// island checks an island of a scope.
+func (a *auditor) island(of aweigh.ScopeID, g scope.Genesis) error {
+	rest, _, err := machine.StoredRest(a.r, of, g.Hash())
+	switch {
+	case err != nil:
+		return forged("the rest of island %s: %w", g.Hash().Short(), err)
+	case rest.Dropped:
+		return fmt.Errorf("%w: the records of island %s were being deleted; start the node once to finish that", ErrUnvouched, g.Hash().Short())
+	}
+	return a.scope(g)
 }
 
 // elsewhere checks what a store has of a scope that the node does not hold: handovers.

@@ -117,8 +117,12 @@ func (a *auditor) own(x *audited, k, v []byte) (err error) {
 		}
 	case 'w': // was opened
 	case 'W':
-		if !hash || !bytes.Equal(v, []byte{1}) {
+		if len(rest) != 2*len(aweigh.Hash{}) || !bytes.Equal(v, []byte{1}) {
 			err = errors.New("of no mutation")
+		}
+	case 'x':
+		if err = canon.Decode(v, new(machine.IslandRest)); err == nil && !hash {
+			err = errors.New("of no island")
 		}
 	case 'b':
 		var b *scope.Block

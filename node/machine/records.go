@@ -30,7 +30,8 @@ import (
 //	m<motion>        scope.Minutes of a motion that the state has forgotten
 //	p<bundle>        a bundle of this node's clients that waits for a quorum
 //	w<island>        scope.Genesis of an island that this node's anchor is a member of
-//	W<mutation>      a motion was opened about a mutation of an island that the scope set aside
+//	W<island><mutation>  a motion was opened about a mutation of an island that the scope set aside
+//	x<island>        IslandRest of an island that rests
 //	u                Vouched: by what the newest state can be checked
 //	t<anchor><height><n>  trust.Change of an anchor that the block at a height made
 func Record(id aweigh.ScopeID, letter byte, rest ...byte) []byte {
@@ -97,7 +98,38 @@ func KeyHandover(id aweigh.ScopeID, h aweigh.Height) []byte {
 func KeyIsland(of, island aweigh.ScopeID) []byte { return Record(of, 'w', island[:]...) }
 
 // KeyAside returns the key that marks that a motion was opened about a mutation of an island.
-func KeyAside(of aweigh.ScopeID, mutation aweigh.Hash) []byte { return Record(of, 'W', mutation[:]...) }
+func KeyAside(of, island aweigh.ScopeID, mutation aweigh.Hash) []byte {
+	return append(Record(of, 'W', island[:]...), mutation[:]...)
+}
+
+// IslandRest is the record of an island that rests: its outcome is final in its scope, and no machine is opened for it.
+type IslandRest struct {
+	_        struct{}       `cbor:",toarray"`
+	Since    aweigh.Instant // by the node's clock
+	Height   aweigh.Height  // of the island's newest block
+	Revision int64          // of the island
+	Refused  string         // why the scope took no more of it; empty if it took all
+	Dropped  bool           // its records are being deleted
+}
+
+// KeyIslandRest returns the key of the IslandRest of an island of a scope.
+func KeyIslandRest(of, island aweigh.ScopeID) []byte { return Record(of, 'x', island[:]...) }
+
+// StoredRest returns the IslandRest of an island of a scope; ok is false if the island does not rest.
+func StoredRest(r kv.Reader, of, island aweigh.ScopeID) (rest IslandRest, ok bool, err error) {
+	raw, ok, err := r.Get(KeyIslandRest(of, island))
+	if err != nil || !ok {
+		return rest, false, err
+	}
+	return rest, true, canon.Decode(raw, &rest)
+}
+
+// RecordsOf returns the prefixes of all records of an island: of its state, of the node, and of what the node's anchor
+// signed there.
+func RecordsOf(island aweigh.ScopeID) [][]byte {
+	state, _, _ := scope.Clear(island)
+	return [][]byte{state, Record(island, 0)[:1+len(island)], votes.RecordsOf(island)}
+}
 
 // StoredIslands returns the geneses of the islands of a scope that are in a store. Errors wrap scope.ErrInvalid where
 // one is none.

@@ -384,6 +384,8 @@ type Island struct {
 	Aside         int64       `protobuf:"varint,16,opt,name=aside,proto3" json:"aside,omitempty"`                      // mutations that were set aside
 	SetAside      []*SetAside `protobuf:"bytes,17,rep,name=set_aside,json=setAside,proto3" json:"set_aside,omitempty"` // if they were asked for
 	More          bool        `protobuf:"varint,18,opt,name=more,proto3" json:"more,omitempty"`                        // there are others
+	Refused       string      `protobuf:"bytes,19,opt,name=refused,proto3" json:"refused,omitempty"`                   // here: why the scope takes no more of it
+	Rests         bool        `protobuf:"varint,20,opt,name=rests,proto3" json:"rests,omitempty"`                      // here: its outcome is final, and its replica is closed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -540,6 +542,20 @@ func (x *Island) GetSetAside() []*SetAside {
 func (x *Island) GetMore() bool {
 	if x != nil {
 		return x.More
+	}
+	return false
+}
+
+func (x *Island) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+func (x *Island) GetRests() bool {
+	if x != nil {
+		return x.Rests
 	}
 	return false
 }
@@ -9649,7 +9665,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vcatching_up\x18\a \x01(\bR\n" +
 	"catchingUp\x12\x12\n" +
 	"\x04node\x18\b \x01(\tR\x04node\x12)\n" +
-	"\x06island\x18\t \x01(\v2\x11.aweigh.v1.IslandR\x06island\"\xbf\x03\n" +
+	"\x06island\x18\t \x01(\v2\x11.aweigh.v1.IslandR\x06island\"\xef\x03\n" +
 	"\x06Island\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\fR\x05scope\x12\x16\n" +
@@ -9669,7 +9685,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06stands\x18\x0f \x01(\x03R\x06stands\x12\x14\n" +
 	"\x05aside\x18\x10 \x01(\x03R\x05aside\x120\n" +
 	"\tset_aside\x18\x11 \x03(\v2\x13.aweigh.v1.SetAsideR\bsetAside\x12\x12\n" +
-	"\x04more\x18\x12 \x01(\bR\x04more\"\x80\x01\n" +
+	"\x04more\x18\x12 \x01(\bR\x04more\x12\x18\n" +
+	"\arefused\x18\x13 \x01(\tR\arefused\x12\x14\n" +
+	"\x05rests\x18\x14 \x01(\bR\x05rests\"\x80\x01\n" +
 	"\bSetAside\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1a\n" +
 	"\bmutation\x18\x02 \x01(\fR\bmutation\x12\x16\n" +
