@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -40,7 +41,15 @@ const (
 	maxIslandSaid = 1 << 10
 	// islandWithin bounds how long a founder waits for an answer.
 	islandWithin = 5 * time.Second
+	// islandAskBytes is what a question costs, and islandReads what the answer to a new one costs, of the bytes that a
+	// peer is given: as many as the keys of an island may have, so that an anchor has one a second computed.
+	islandAskBytes = 64 << 10
+	islandReads    = 32 << 20
+	// maxAnswered bounds the answers that are remembered.
+	maxAnswered = 64
 )
+
+var errOtherBlock = fmt.Errorf("%w: the newest block here is another one", ErrNoIsland)
 
 // tryFound founds an island of the anchors that are within reach, if this node's is the one to do so, or asks members
 // that have not opened theirs.
@@ -144,8 +153,11 @@ func (n *Node) askMember(ctx context.Context, p *Replica, m aweigh.AnchorID, ask
 }
 
 // serveIsland answers whether this node's anchor is a member of an island, and opens it if it is asked to.
-func (n *Replica) serveIsland(from machine.Peer, ask islandAsk) ([]byte, error) {
-	is, err := n.joinIsland(from, ask)
+func (n *Replica) serveIsland(ctx context.Context, from machine.Peer, ask islandAsk) ([]byte, error) {
+	if err := n.turn(ctx, n.budgets.Given(from), islandAskBytes); err != nil {
+		return nil, err
+	}
+	is, err := n.joinIsland(ctx, from, ask)
 	switch {
 	case errors.Is(err, ErrNoIsland) || errors.Is(err, scope.ErrIsland):
 		why := err.Error()
@@ -156,7 +168,7 @@ func (n *Replica) serveIsland(from machine.Peer, ask islandAsk) ([]byte, error) 
 	return canon.Encode(islandSaid{Island: is}), nil
 }
 
-func (n *Replica) joinIsland(from machine.Peer, ask islandAsk) (id aweigh.ScopeID, err error) {
+func (n *Replica) joinIsland(ctx context.Context, from machine.Peer, ask islandAsk) (id aweigh.ScopeID, err error) {
 	e := n.epochs.epoch()
 	self, founder := n.Status().Self, n.epochs.checker().Anchors[from]
 	q := e.Policy.PartitionOf(ask.Prefix)
@@ -177,18 +189,68 @@ func (n *Replica) joinIsland(from machine.Peer, ask islandAsk) (id aweigh.ScopeI
 	case n.of.apart(n) < q.After:
 		return id, fmt.Errorf("%w: there has been no quorum for %v here, and the policy asks for %v", ErrNoIsland, n.of.apart(n).Round(time.Second), q.After)
 	}
+	if n.LastHead().Block != ask.Block {
+		return id, errOtherBlock
+	}
 	if !ask.Opens {
 		if is := n.of.islandOf(n, ask.Prefix, ask.Block); is != nil {
 			return id, fmt.Errorf("%w: this anchor is a member of %s already", ErrNoIsland, is.replica.id.Short())
 		}
-		g, _, err := n.islandGenesis(ask.Prefix, ask.Members, ask.Block)
-		return g.Hash(), err
+		return n.islandNamed(ctx, from, ask)
+	}
+	if is := n.of.islandOf(n, ask.Prefix, ask.Block); is != nil && slices.Equal(is.members(), ask.Members) {
+		return is.replica.id, nil
+	}
+	if err := n.turn(ctx, n.budgets.Given(from), islandReads); err != nil {
+		return id, err
 	}
 	is, err := n.of.foundIsland(n, ask.Prefix, ask.Members, ask.Block)
 	if err != nil {
 		return id, err
 	}
 	return is.replica.id, nil
+}
+
+// answeredIslands are the islands on top of one block whose identities were computed for founders.
+type answeredIslands struct {
+	mu    sync.Mutex
+	block aweigh.Hash
+	ids   map[aweigh.Hash]islandSaid // by what was asked
+}
+
+// islandNamed is the identity of an island on top of this node's newest block, which is computed once, at the cost of
+// the peer's budget.
+func (n *Replica) islandNamed(ctx context.Context, from machine.Peer, ask islandAsk) (aweigh.ScopeID, error) {
+	k := aweigh.Sum(canon.Encode(ask))
+	x := &n.answered
+	x.mu.Lock()
+	said, known := x.ids[k]
+	known = known && x.block == ask.Block && n.LastHead().Block == ask.Block
+	x.mu.Unlock()
+	if !known {
+		if err := n.turn(ctx, n.budgets.Given(from), islandReads); err != nil {
+			return said.Island, err
+		}
+		g, _, err := n.islandGenesis(ask.Prefix, ask.Members, ask.Block)
+		switch {
+		case errors.Is(err, scope.ErrIsland):
+			said = islandSaid{Why: scope.Reason(err)}
+		case err != nil:
+			return said.Island, err
+		default:
+			said = islandSaid{Island: g.Hash()}
+		}
+		x.mu.Lock()
+		if x.block != ask.Block || len(x.ids) >= maxAnswered {
+			x.block, x.ids = ask.Block, make(map[aweigh.Hash]islandSaid)
+		}
+		x.ids[k] = said
+		x.mu.Unlock()
+	}
+	if said.Why != "" {
+		return said.Island, fmt.Errorf("%w: %s", ErrNoIsland, said.Why)
+	}
+	return said.Island, nil
 }
 
 // islandGenesis computes the genesis of an island on top of this node's newest block.
@@ -198,7 +260,7 @@ func (n *Replica) islandGenesis(prefix []byte, members []aweigh.AnchorID, base a
 		return g, nil, err
 	}
 	if s.Head().Block != base {
-		return g, nil, errors.Join(fmt.Errorf("%w: the newest block here is another one", ErrNoIsland), n.views.release(s))
+		return g, nil, errors.Join(errOtherBlock, n.views.release(s))
 	}
 	g, ops, err = s.Island(prefix, members)
 	return g, ops, errors.Join(err, n.views.release(s))

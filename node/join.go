@@ -105,7 +105,7 @@ func (n *Replica) request(ctx context.Context, from peer.ID, req []byte) ([]byte
 		if err := canon.Decode(body, &ask); err != nil {
 			return nil, err
 		}
-		return n.serveIsland(p, ask)
+		return n.serveIsland(ctx, p, ask)
 	}
 	if string(req) == askWhere {
 		return canon.Encode(n.of.endpoint()), nil

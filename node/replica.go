@@ -42,6 +42,7 @@ type Replica struct {
 	vacant          atomic.Bool // there is no state of the scope yet
 	begun, catching atomic.Bool // a snapshot fetch may have begun; it is under way
 	closing         closing
+	answered        answeredIslands
 	left            chan struct{} // closed when the node is to have no part in the scope any more
 	hasRun          chan struct{} // closed when the run has ended
 	offers          atomic.Bool   // makeOffers runs
