@@ -7,82 +7,157 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
 
-// What the scope set aside of an island is put to the vote: one motion for each mutation of the island.
+// The scope's anchors decide whether an island's change that was set aside replaces what is there. Members of the
+// island open the motion in turn, each for a while: what one of them signs is valid until its turn ends. The next one
+// looks for it in a state as of its own turn, after which no block can hold it. So one motion opens, if any member is
+// there.
 
-// voteOnAside opens motions about what the scope set aside, if this node put the island on record: the scope's anchors
-// decide whether the island's change replaces what is there. A node that stops meanwhile goes on after its start.
+const (
+	// asideTurn is how long the turn of a member is, counted from the time of the block that set the change aside.
+	asideTurn = 10 * time.Second
+	// asideWithin is how long members open a motion about it: for less time than the state keeps motions that closed.
+	asideWithin = 24 * time.Hour
+	// asideCaller begins the caller of such a motion.
+	asideCaller = "island:"
+)
+
+var errNoTurn = errors.New("node: another member's turn to open a motion about what was set aside")
+
+// conflict is a change of an island that was set aside, and the keys of which it was the last change.
+type conflict struct {
+	scope.SetAside
+	keys [][]byte
+}
+
+// voteOnAside sees to it that motions are open about what the scope set aside. A node that stops meanwhile goes on
+// after its start.
 func (n *Node) voteOnAside(ctx context.Context, is *island, rec *scope.IslandRecord) error {
-	p := is.of
-	if rec.By != p.author || rec.Aside == 0 {
+	if rec.Aside == 0 {
 		return nil
 	}
-	v, err := p.Read(ctx, false)
+	v, err := is.of.Read(ctx, true)
 	if err != nil {
 		return err
 	}
-	aside := make(map[int64]scope.SetAside)
-	keys := make(map[int64][][]byte) // by the mutation that changed them last
+	defer v.Close()
+	all := make(map[int64]*conflict) // by the entry of the mutation that changed the keys last
 	err = v.AsideOf(rec.ID, func(key []byte, a scope.SetAside) bool {
-		aside[a.Entry] = a
-		keys[a.Entry] = append(keys[a.Entry], key)
+		if all[a.Entry] == nil {
+			all[a.Entry] = &conflict{SetAside: a}
+		}
+		all[a.Entry].keys = append(all[a.Entry].keys, key)
 		return true
 	})
-	if err = errors.Join(err, v.Close()); err != nil {
+	if err != nil {
 		return err
 	}
-	for _, first := range slices.Sorted(maps.Keys(aside)) {
-		a := aside[first]
-		err = errors.Join(err, n.voteOn(ctx, is, &a, keys[first]))
+	open, err := asideMotions(v)
+	if err != nil {
+		return err
+	}
+	for _, first := range slices.Sorted(maps.Keys(all)) {
+		err = errors.Join(err, n.voteOn(ctx, is, v.Head(), all[first], open))
 	}
 	return err
 }
 
-// voteOn opens a motion about what one mutation of the island made of some keys, once.
-func (n *Node) voteOn(ctx context.Context, is *island, a *scope.SetAside, keys [][]byte) error {
+// asideMotions are the motions about what was set aside that a state knows, by nonce and content.
+func asideMotions(v *View) (map[aweigh.Hash]bool, error) {
+	found := make(map[aweigh.Hash]bool)
+	var bad error
+	err := v.Motions(func(id votes.MotionID, _ bool) bool {
+		mo, _, err := v.Motion(id)
+		if bad = err; bad != nil || mo == nil {
+			return bad == nil
+		}
+		var m scope.Mutation
+		if bad = canon.Decode(mo.Mutation, &m); bad == nil && strings.HasPrefix(m.Caller, asideCaller) {
+			found[asideKey(m.Nonce, m.Content)] = true
+		}
+		return bad == nil
+	})
+	return found, errors.Join(err, bad)
+}
+
+func asideKey(nonce, content []byte) aweigh.Hash { return aweigh.Sum(nonce, content) }
+
+// voteOn opens a motion about what one mutation of the island made of some keys, in this member's turn, unless one was
+// opened as of a head of the scope. It returns an error if it is to be tried again.
+func (n *Node) voteOn(ctx context.Context, is *island, head scope.Head, a *conflict, open map[aweigh.Hash]bool) error {
 	p := is.of
 	k := machine.KeyAside(p.id, is.replica.id, a.Mutation)
 	if _, opened, err := n.cfg.Store.Get(k); opened || err != nil || !a.Open() {
 		return err
 	}
+	mark := func() error { return n.cfg.Store.Commit([]kv.Op{kv.Set(k, []byte{1})}, true) }
+	content, of, err := is.changed(ctx, a)
+	if err != nil || content == nil {
+		return err
+	}
+	nonce, now := asideNonce(is.replica.id, a.Mutation), p.time()
+	if open[asideKey(nonce, content)] || now.Sub(a.Time) >= asideWithin {
+		return mark()
+	}
+	turn := max(0, now.Sub(a.Time)) / asideTurn
+	begins := a.Time.Add(turn * asideTurn)
+	members := is.members()
+	switch {
+	case members[int(turn)%len(members)] != p.Status().Self:
+		return errNoTurn
+	case head.Time < begins: // a block may still come that holds what another one signed
+		return errors.Join(errNoTurn, p.cover(ctx, head.Height))
+	}
+	caller := asideCaller + is.replica.id.Short()
+	if len(of.Caller) > 0 {
+		caller += " " + of.Caller
+	}
+	r, err := p.propose(ctx, scope.Write, content, Once{
+		Nonce: nonce, ValidUntil: begins.Add(asideTurn - 1), Justification: of.Justification, Caller: caller[:min(len(caller), scope.MaxCaller)], Patient: true,
+	})
+	switch {
+	case err != nil:
+		return err
+	case r.Code == scope.Pending:
+		p.log.Info("a change of an island that was set aside is put to the vote", "motion", r.Mutation.Short(), "key", string(a.keys[0]))
+	case p.time() >= begins.Add(asideTurn):
+		return fmt.Errorf("%w: it was too late", errNoTurn)
+	default:
+		p.log.Warn("a change of an island was set aside, and no motion opens about it", "island", is.replica.id.Short(), "key", string(a.keys[0]), "why", r.Reason)
+		return nil
+	}
+	return mark()
+}
+
+// changed is the content of a mutation that changes the keys of a conflict as the island did, and an entry of the
+// island's mutation; nil if it changed them under other names.
+func (is *island) changed(ctx context.Context, a *conflict) ([]byte, lineage.Entry, error) {
 	v, err := is.replica.Read(ctx, false)
 	if err != nil {
-		return err
+		return nil, lineage.Entry{}, err
 	}
-	ops, m, err := v.ChangedBy(a.Entry)
+	ops, of, err := v.ChangedBy(a.Entry)
 	if err = errors.Join(err, v.Close()); err != nil {
-		return err
+		return nil, of, err
 	}
 	ops = slices.DeleteFunc(ops, func(op scope.Op) bool {
-		return !slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, op.Key) })
+		return !slices.ContainsFunc(a.keys, func(key []byte) bool { return bytes.Equal(key, op.Key) })
 	})
-	if len(ops) == 0 { // all of it was under other names
-		return nil
+	if len(ops) == 0 {
+		return nil, of, nil
 	}
-	caller := fmt.Sprintf("island:%s", is.replica.id.Short())
-	if len(m.Caller) > 0 {
-		caller += " " + m.Caller
-	}
-	r, err := p.propose(ctx, scope.Write, canon.Encode(scope.Txn{Success: ops}), Once{
-		Nonce: asideNonce(is.replica.id, a.Mutation), Justification: m.Justification, Caller: caller[:min(len(caller), scope.MaxCaller)], Patient: true,
-	})
-	if err != nil {
-		return err
-	}
-	if r.Code != scope.Pending {
-		p.log.Warn("a change of an island was set aside, and no motion opens about it", "island", is.replica.id.Short(), "key", string(keys[0]), "why", r.Reason)
-		return nil
-	}
-	p.log.Info("a change of an island that was set aside is put to the vote", "motion", r.Mutation.Short(), "key", string(keys[0]))
-	return n.cfg.Store.Commit([]kv.Op{kv.Set(k, []byte{1})}, true)
+	return canon.Encode(scope.Txn{Success: ops}), of, nil
 }
 
 // asideNonce is the nonce of the mutation that opens the motion about one mutation of an island.
@@ -92,11 +167,15 @@ func asideNonce(island aweigh.ScopeID, mutation aweigh.Hash) []byte {
 }
 
 // AsideMotions returns the motions on record about what the scope set aside of an island, by mutation of the island:
-// those of its nonces, by the author that put the island on record. A motion about a mutation that is missing has not
-// opened yet, never will, or closed so long ago that the state has no record of it.
+// those of its nonces, by nodes of the scope's anchors, of which any member may have opened one. A motion about a
+// mutation that is missing has not opened yet, never will, or closed so long ago that the state has no record of it.
 func AsideMotions(s *scope.State, rec *scope.IslandRecord) (map[aweigh.Hash]votes.MotionID, error) {
+	e, err := s.Epoch()
+	if err != nil {
+		return nil, err
+	}
 	about := make(map[string]aweigh.Hash) // by nonce
-	err := s.AsideOf(rec.ID, func(_ []byte, a scope.SetAside) bool {
+	err = s.AsideOf(rec.ID, func(_ []byte, a scope.SetAside) bool {
 		about[string(asideNonce(rec.ID, a.Mutation))] = a.Mutation
 		return true
 	})
@@ -111,7 +190,7 @@ func AsideMotions(s *scope.State, rec *scope.IslandRecord) (map[aweigh.Hash]vote
 		if mo, _, bad = s.Motion(id); bad == nil {
 			m, bad = scope.OpenMutation(mo.Mutation)
 		}
-		if of, ok := about[string(m.Nonce)]; ok && m.Author == rec.By {
+		if of, ok := about[string(m.Nonce)]; ok && (m.Author == rec.By || e.IsAnchor(m.Author)) {
 			all[of] = id
 		}
 		return bad == nil && len(all) < len(about)

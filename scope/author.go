@@ -291,6 +291,12 @@ func (e *Epoch) Rights(author aweigh.Hash) Rights {
 	return rightsOf(e.Policy.Authors, anchor, func(i int) bool { return e.keys[i] == author })
 }
 
+// IsAnchor reports whether an author is an anchor of the epoch, or the node of one.
+func (e *Epoch) IsAnchor(author aweigh.Hash) bool {
+	_, anchor := e.seats[author]
+	return anchor
+}
+
 // rightsOf are the entries about an author: an anchor or its node, or one whose key an entry of one key has. Those for
 // readers alone permit no change.
 func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {

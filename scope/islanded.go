@@ -45,6 +45,7 @@ type SetAside struct {
 	Mutation aweigh.Hash // of the island
 	Author   aweigh.Hash // of that mutation
 	Reason   string
+	Time     aweigh.Instant // of the block that set it aside
 }
 
 // Open reports whether the change may be put to the vote: it did not stand for another reason than that its author has

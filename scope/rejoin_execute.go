@@ -288,7 +288,7 @@ func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisio
 		return nil, err
 	}
 	is.Aside++
-	rec := SetAside{Entry: g.first, Mutation: g.mutation.ID, Author: g.mutation.Author, Reason: reason(failure)}
+	rec := SetAside{Entry: g.first, Mutation: g.mutation.ID, Author: g.mutation.Author, Reason: reason(failure), Time: x.block.Header.Time}
 	// The newest change of a key is what the island ended with.
 	for _, key := range g.keys {
 		if err := x.replace(x.space.aside(id, key), rec); err != nil {

@@ -363,7 +363,7 @@ func (m *Model) takeGroup(is *isle, id aweigh.ScopeID, g *group, changed int) (w
 		return nil
 	}
 	is.Aside++
-	a := scope.SetAside{Entry: g.entries[0].Place.Index, Mutation: g.mut.ID, Author: g.mut.Author, Reason: reason(failure)}
+	a := scope.SetAside{Entry: g.entries[0].Place.Index, Mutation: g.mut.ID, Author: g.mut.Author, Reason: reason(failure), Time: m.block.Header.Time}
 	for _, p := range g.entries {
 		is.aside[string(p.Entry.Key)] = a
 	}

@@ -306,6 +306,7 @@ func (w *world) sum(all []*isle) map[string]string {
 		rec := (&isle{world: c.world, of: w}).record()
 		sum["island "+c.g.Hash().String()] = fmt.Sprintf("%+v", *rec)
 		must(w.t, w.state.AsideOf(c.g.Hash(), func(key []byte, is scope.SetAside) bool {
+			is.Time = 0 // parts come one after another
 			sum[fmt.Sprintf("aside %s %q", c.g.Hash(), key)] = fmt.Sprintf("%+v", is)
 			return true
 		}))
