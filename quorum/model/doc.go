@@ -1,6 +1,6 @@
-// Package model checks the rules of consensus (docs/protocol.md, P3 to P16 and P25)
+// Package model checks the rules of consensus (docs/protocol.md, P3 to P16, P25 and P53)
 // exhaustively in small worlds: a few anchors, two blocks for each of two or
-// three views, one epoch or two. It has no code but its tests.
+// three views, one epoch or two, with islands (P53). It has no code but its tests.
 //
 // The model knows only abstract votes. A certificate exists as soon as votes
 // of enough weight do, and every honest anchor may hold it or not; so every

@@ -15,9 +15,10 @@ type epoch struct {
 // world is the constant part of a run: the weights, and the rules, whole or
 // broken.
 type world struct {
-	epochs []epoch
-	honest int // anchors
-	views  int // of all epochs together
+	epochs  []epoch
+	islands int // how many of the epochs, the last ones, are islands
+	honest  int // anchors
+	views   int // of all epochs together
 
 	oneRound bool // anchors finalize proposals, as in mode crash
 	fast     bool // one round may decide, although anchors lie
@@ -54,6 +55,10 @@ type broken struct {
 	applied    bool // what stands above the last block of an epoch is applied
 	mixed      bool // votes of one epoch count in another
 	oldWeights bool // an anchor without the new weights counts by those of the epoch before
+
+	noDomain      bool // ballots of one scope count in another, if they name no block
+	foreignProofs bool // and so do certificates
+	takesIslands  bool // what is final in an island is applied in the scope
 }
 
 // newWorld takes the thresholds from the rules, as the engine does.
@@ -97,7 +102,7 @@ func (w *world) alike(i, j int) bool {
 // ends reports whether a block ends its epoch: the first one does. What stands above is empty, and is never applied
 // (P25).
 func (w *world) ends(s *state, b block) bool {
-	if b <= root || w.of(b.view()) == len(w.epochs)-1 {
+	if b <= root || w.of(b.view()) >= w.last() {
 		return false
 	}
 	return s.parents[b] == root || w.of(s.parents[b].view()) != w.of(b.view())
@@ -122,6 +127,9 @@ func (w *world) certs(s *state) (c certs) {
 			w.count(s, v, &old, &c)
 		}
 	}
+	if w.foreignProofs {
+		w.share(&c)
+	}
 	for b := block(2); b <= block(2*w.views+1); b++ {
 		for a := b; c.finalized[b] && a > root && w.of(a.view()) == w.of(b.view()); a = s.parents[a] {
 			c.final[a] = true
@@ -140,7 +148,7 @@ func (w *world) count(s *state, v int, e *epoch, c *certs) {
 	nulls, voted := e.liars, e.liars
 	for i, x := range e.honest {
 		at := s.anchors[i].votes
-		null := at.nullified(v) || w.mixed && w.of(v) > 0 && at.nullified(w.epochs[w.of(v)-1].from+v-e.from)
+		null := at.nullified(v) || w.noDomain && w.elsewhere(at, v) || w.mixed && w.of(v) > 0 && at.nullified(w.epochs[w.of(v)-1].from+v-e.from)
 		if null {
 			nulls += x
 		}
@@ -190,8 +198,8 @@ func (w *world) begun(s *state, c *certs, e int) bool {
 
 // begins reports whether an epoch begins with a block.
 func (w *world) begins(s *state, c *certs, e int, b block) bool {
-	if e == 0 || b == root {
-		return e == 0 && b == root
+	if first := e == 0 || e > w.last(); first || b == root {
+		return first && b == root
 	}
 	final := c.final[b] || w.notFinal && s.parents[b] != 0 && (c.notarized[b] || w.oneRound)
 	return final && w.of(b.view()) == e-1 && w.ends(s, b)
@@ -201,7 +209,7 @@ func (w *world) begins(s *state, c *certs, e int, b block) bool {
 func (w *world) forked(s *state, c *certs) bool {
 	for x := block(2); x <= block(2*w.views+1); x++ {
 		for y := x + 1; y <= block(2*w.views+1) && c.finalized[x]; y++ {
-			if !c.finalized[y] {
+			if !c.finalized[y] || !w.oneScope(x, y) {
 				continue
 			}
 			if a, b := w.tip(s, x), w.tip(s, y); !s.descends(b, a) && !s.descends(a, b) {
@@ -214,7 +222,7 @@ func (w *world) forked(s *state, c *certs) bool {
 
 // tip is the last block that is applied when one is final.
 func (w *world) tip(s *state, b block) block {
-	for w.of(b.view()) < len(w.epochs)-1 && !w.ends(s, b) && !w.applied {
+	for w.of(b.view()) < w.last() && !w.ends(s, b) && !w.applied {
 		b = s.parents[b]
 	}
 	return b
@@ -299,7 +307,7 @@ func (w *world) votes(s state, c *certs, i, e int, visit func(state)) {
 	a := s.anchors[i]
 	cast := func(t state, x votes) {
 		b := a
-		if e > 0 {
+		if e > 0 && e <= w.last() {
 			b = b.closed(w.epochs[e].from) // it is in this epoch now
 		}
 		t.anchors[i] = b.vote(x)
