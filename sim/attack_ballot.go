@@ -29,6 +29,8 @@ func newBallotAttack(name string) attack {
 		return &bait{}
 	case "parrot":
 		return &parrot{}
+	case "dawdle":
+		return &dawdle{}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"math/big"
 	"slices"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/votes"
@@ -88,6 +89,38 @@ func (x *parrot) tick(l *liar) {
 			l.told("parrot", "says %s to motion %s, as others did", c, p.id.Short())
 			l.spread(l.vote(p.id, c))
 		}
+	}
+}
+
+// dawdle approves every motion once it is open for longer than the time for an answer, a little later each time. The
+// outcome is mostly clear by then, and its members are silent (P50).
+type dawdle struct {
+	plain
+	due  map[bothOn]aweigh.Instant // when each member votes
+	done map[bothOn]bool
+}
+
+func (x *dawdle) tick(l *liar) {
+	if x.due == nil {
+		x.due, x.done = make(map[bothOn]aweigh.Instant), make(map[bothOn]bool)
+	}
+	answer, now := l.w.Genesis.Policy.Trust.Answer, l.n.state().Head().Time
+	for _, p := range l.w.watch.motions.order {
+		at := bothOn{l.n, p.id}
+		if p.fate != 0 || x.done[at] {
+			continue
+		}
+		if _, ok := x.due[at]; !ok {
+			rest := p.deadline.Sub(p.time)
+			wait := rest / time.Duration(answer.Den) * time.Duration(answer.Num)
+			x.due[at] = p.time.Add(wait + time.Duration(l.rand.Int64N(int64((rest-wait)/8)+1)))
+		}
+		if now < x.due[at] {
+			continue
+		}
+		x.done[at] = true
+		l.told("dawdle", "approves motion %s, late", p.id.Short())
+		l.spread(l.vote(p.id, votes.Approve))
 	}
 }
 

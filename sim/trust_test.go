@@ -141,6 +141,30 @@ var trustAttacks = []struct {
 		}
 		return above(last(r).share(), first(r).share()-2_000)
 	}},
+	{"slow-judge", func(r *Result) string {
+		e := last(r)
+		var prompt, slow uint64 // weights
+		for n := range 13 {
+			switch s := e.seat(n); {
+			case n == 9 || n == 10: // they err, in time
+			case n < 9: // what comes as clients stop waits for a courier, and is late
+				prompt += s.Weight
+				if s.Blame > 30_000 {
+					return fmt.Sprintf("anchor %d is in time and with all outcomes, and has blame %d", n, s.Blame)
+				}
+			default:
+				slow += s.Weight
+				if low, _ := honestScores(r); s.Blame < 90_000 || s.Blame > 500_000 || s.Score+20_000 < low {
+					return fmt.Sprintf("slow anchor %d has blame %d and a score of %d, and others have %d or more", n, s.Blame, s.Score, low)
+				}
+			}
+		}
+		// Half of full blame takes 1/32 of a claim. An epoch of absence takes more.
+		if most := prompt * 2 / 9; slow >= most || slow*32 < most*31 {
+			return fmt.Sprintf("two slow anchors weigh %d, and two prompt ones %d", slow, most)
+		}
+		return above(last(r).share(), first(r).share()-1_000)
+	}},
 	{"baiting", func(r *Result) string {
 		// Undone motions give back what the ballots against them cost, others do not: baiters never stand above the
 		// anchors that are with all outcomes.

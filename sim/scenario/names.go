@@ -38,6 +38,7 @@ var Attacks = []Named{
 	{"contradict", "rejects every motion, so that what others approve is contested"},
 	{"bait", "rejects every motion but those that undo an earlier one, and so has credit for all that are undone"},
 	{"parrot", "votes on a motion once its outcome is clear, like the others"},
+	{"dawdle", "approves every motion late, when the time for an answer is over"},
 	{"mutiny", "makes believe that the scope above has ordered that its members govern alone"},
 	{"forge", "sends every kind of message with signatures, certificates and proofs that are forged"},
 	{"interject", "proposes out of turn, as soon as it hears of a leader's block"},
@@ -128,7 +129,7 @@ var Invariants = []Named{
 }
 
 // ballotAttacks are those about motions. They are drawn only where there are some.
-var ballotAttacks = []string{"bury", "bothways", "stuff", "counterfeit", "heckle", "contradict", "bait", "parrot"}
+var ballotAttacks = []string{"bury", "bothways", "stuff", "counterfeit", "heckle", "contradict", "bait", "parrot", "dawdle"}
 
 // scopeAttacks are those about scopes that can be revoked. They are drawn only where there are some.
 var scopeAttacks = []string{"mutiny"}
