@@ -58,6 +58,11 @@ func (s *space) aside(island aweigh.ScopeID, key []byte) []byte {
 	return append(s.at(atAside, island[:]...), key...)
 }
 
+// taken is the key that tells that a mutation of an island was taken or set aside.
+func (s *space) taken(island aweigh.ScopeID, mutation aweigh.Hash) []byte {
+	return append(s.at(atTaken, island[:]...), mutation[:]...)
+}
+
 // IslandRecord is an island of the scope that is on record.
 type IslandRecord struct {
 	ID aweigh.ScopeID

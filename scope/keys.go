@@ -28,6 +28,7 @@ const (
 	atVoid    = 'f' // key -> Voided: an approver that signed both ways
 	atIsland  = 'j' // island's ID -> Islanded
 	atAside   = 's' // island's ID, key -> SetAside: what did not stand
+	atTaken   = 'P' // island's ID, mutation -> nothing: what it changed was taken or set aside
 	atTerms   = 'T' // start(8) -> pastTerms of an epoch in which islands may be founded
 	atWarning = 'W' // height(8) at which it was carried, motion -> Warning: a contested motion that may be reversed
 	atAgenda  = 'd' // decisions that wait for the next epoch

@@ -97,6 +97,51 @@ func TestIslandsChangeWhatTheirAuthorsAskedFor(t *testing.T) {
 	}
 }
 
+// TestP54MutationsOfIslandsActOnce: members of which enough lie certify that a mutation was executed once more, after
+// others. The scope takes it once, in one part or in several.
+func TestP54MutationsOfIslandsActOnce(t *testing.T) {
+	for name, parts := range map[string][]int{"at once": {3}, "one by one": {1, 2, 3}} { // order-free: each is checked alone
+		r := newShip(t)
+		r.one(r.put("/ship/log", "1"))
+		c := r.isle("a", "b")
+		c.do(c.put("/ship/log", "2"))
+		c.do(c.put("/ship/log", "3"))
+		c.do(c.put("/ship/log", "4"))
+		src := c.source()
+		re, err := src.Next(c.g.Descent.Keys, 1<<20)
+		if err != nil || len(re.Changes) != 3 {
+			t.Fatalf("%d changes, %v", len(re.Changes), err)
+		}
+		first := re.Changes[0]
+		c.relog(src, &re, func(i int, e *lineage.Entry, v *KeyValue) {
+			if i == 2 {
+				e.Mutation, v.Value = first.Entry.Mutation, first.Value.Value
+				e.Posterior = v.Digest()
+			}
+		})
+		if out := r.rejoin("a", src.Announcement()); out.Code != Applied {
+			t.Fatalf("%s: %s %s", name, out.Code, out.Reason)
+		}
+		r.now = r.now.Add(10 * time.Second)
+		from := 0
+		for _, to := range parts {
+			part := re
+			part.Changes, part.After = re.Changes[from:to], nil
+			if to < len(re.Changes) {
+				part.After = []Provisional{{Entry: re.Changes[to].Entry, Place: re.Changes[to].Place}}
+			}
+			if out := r.rejoin("a", part); out.Code != Applied {
+				t.Fatalf("%s: %s %s", name, out.Code, out.Reason)
+			}
+			from = to
+		}
+		all, err := r.state.Islands()
+		if got := r.reads("/ship/log"); got != "3" || err != nil || all[0].Stands != 2 || !all[0].done() {
+			t.Errorf("%s: the log is %q; on record: %+v, %v", name, got, all, err)
+		}
+	}
+}
+
 // TestIslandsMutationsComeWhole: a member that shows a part of what a mutation of the island changed cannot make the
 // scope take that part.
 func TestIslandsMutationsComeWhole(t *testing.T) {

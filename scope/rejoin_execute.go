@@ -204,11 +204,14 @@ func (x *execution) giveWay(all []IslandRecord, d *Descent, id aweigh.ScopeID) (
 			len(all), until.Time().UTC().Format(time.RFC3339)), nil
 	}
 	drop := [][]byte{x.space.island(oldest.ID)}
-	prefix := x.space.aside(oldest.ID, nil)
-	err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
-		drop = append(drop, bytes.Clone(k))
-		return true
-	})
+	for _, prefix := range [][]byte{x.space.aside(oldest.ID, nil), x.space.at(atTaken, oldest.ID[:]...)} {
+		if err == nil {
+			err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
+				drop = append(drop, bytes.Clone(k))
+				return true
+			})
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +269,14 @@ func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisio
 		is.Next, is.Taken = g.after, g.root
 		return nil, nil
 	}
-	outer := x.purse
+	taken := x.space.taken(id, g.mutation.ID)
+	if _, again, err := x.r.Get(taken); err != nil {
+		return nil, err
+	} else if again { // an island of liars may say that it did something twice
+		is.Next, is.Taken = g.after, g.root
+		return nil, nil
+	}
+	entered, outer := len(x.entries), x.purse
 	x.purse = purse{allowed: g.cost(), reserve: outer.reserve}
 	x.room, x.grows, x.gives, x.bills, x.billed = nil, 0, 0, nil, nil // each for itself, as mutations are
 	x.island = &island{id: id, reason: reasonOfIsland(id, g.mutation), uids: maps.Clone(g.uids)}
@@ -284,8 +294,14 @@ func (x *execution) takeProvisional(id aweigh.ScopeID, is *Islanded, g *provisio
 		return failure, err
 	}
 	is.Next, is.Taken = g.after, g.root
-	if err != nil || failure == nil {
+	if err != nil {
 		return nil, err
+	}
+	if failure != nil || len(x.entries) > entered {
+		x.setRecord(taken, nil)
+	}
+	if failure == nil {
+		return nil, nil
 	}
 	is.Aside++
 	rec := SetAside{Entry: g.first, Mutation: g.mutation.ID, Author: g.mutation.Author, Reason: reason(failure), Time: x.block.Header.Time}

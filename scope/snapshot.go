@@ -26,7 +26,7 @@ type SnapshotRecord struct {
 // from the lineage its hashes, the objects and the order of changes, and from the leases and versions the attached
 // keys. So it is computed again, and the node that gives the snapshot need not be trusted.
 var carried = []string{
-	string(atMeta), string(atNames), string(atGenesis), string(atTerms), string(atUsage), string(atWarning), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atVoid), string(atLease), string(atIsland), string(atVersion),
+	string(atMeta), string(atNames), string(atGenesis), string(atTaken), string(atTerms), string(atUsage), string(atWarning), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atVoid), string(atLease), string(atIsland), string(atVersion),
 	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
 	string(atAside), string(atLedger), string(atDue), string(atCharge), string(atExpiry), string(atDelegated),
 }
@@ -142,7 +142,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.element(k, rec.Value)
 		return i.state.space.withRedirectExpiry(set)
-	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess, atVoid, atIsland, atTerms, atWarning:
+	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess, atVoid, atIsland, atTaken, atTerms, atWarning:
 		if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
 		}

@@ -240,7 +240,7 @@ func (w *world) checkDigest() {
 		h, _ := element(nil, k, v)
 		sum.Add(h, new(lthash.Lanes))
 	}
-	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated, atUsage, atCharge, atVoid, atIsland, atAside, atTerms, atWarning} {
+	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated, atUsage, atCharge, atVoid, atIsland, atAside, atTaken, atTerms, atWarning} {
 		scan(kind, add)
 	}
 	w.checkLeases()

@@ -19,6 +19,7 @@ import (
 type isle struct {
 	scope.Islanded
 	aside map[string]scope.SetAside
+	taken map[aweigh.Hash]bool // mutations that changed something, or were set aside
 }
 
 // terms are those of an epoch in which islands could be founded, by their name.
@@ -238,7 +239,7 @@ func (m *Model) rejoin(mut *scope.CheckedMutation) error {
 func (m *Model) announce(mut *scope.CheckedMutation, e lineage.Entry) error {
 	r, now := mut.Rejoins, m.block.Header.Time
 	d := r.Origin.Descent
-	is := &isle{aside: make(map[string]scope.SetAside), Islanded: scope.Islanded{
+	is := &isle{aside: make(map[string]scope.SetAside), taken: make(map[aweigh.Hash]bool), Islanded: scope.Islanded{
 		Prefix: d.Prefix, Height: d.Height, Revision: d.Revision, Size: r.Final.Header.LineageSize, Next: d.Keys, By: mut.Author,
 	}}
 	for _, a := range r.Origin.Anchors {
@@ -313,10 +314,11 @@ func before(a, b *isle, lesser bool) bool {
 func (m *Model) takeGroup(is *isle, id aweigh.ScopeID, g *group, changed int) (waits error) {
 	x, next := m.block, g.entries[len(g.entries)-1].Place.Index+1
 	ops := g.ops()
-	if len(ops) == 0 {
+	if len(ops) == 0 || is.taken[g.mut.ID] {
 		is.Next, is.Taken = next, g.root
 		return nil
 	}
+	entered := x.entered
 	by, outer := x.mutation, x.purse
 	x.purse = purse{allowed: g.cost(), reserve: outer.reserve}
 	x.bills, x.billed, x.keys, x.reach = nil, nil, maps.Clone(m.keys()), g.mut.Txn.Reach
@@ -359,6 +361,7 @@ func (m *Model) takeGroup(is *isle, id aweigh.ScopeID, g *group, changed int) (w
 		return failure
 	}
 	is.Next, is.Taken = next, g.root
+	is.taken[g.mut.ID] = failure != nil || x.entered > entered
 	if failure == nil {
 		return nil
 	}

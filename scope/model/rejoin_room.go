@@ -26,7 +26,13 @@ func (m *Model) giveWay(id aweigh.ScopeID, is *isle) error {
 		return fmt.Errorf("scope: %d islands are on record, and the oldest is not complete: bring its rest, or try again after %s",
 			len(m.islands), until.Time().UTC().Format(time.RFC3339))
 	}
-	if failure := m.spend(8 * int64(1+len(old.aside))); failure != nil {
+	records := 1 + len(old.aside)
+	for _, is := range old.taken {
+		if is {
+			records++
+		}
+	}
+	if failure := m.spend(8 * int64(records)); failure != nil {
 		return failure
 	}
 	delete(m.islands, oldest)

@@ -328,7 +328,9 @@ func (m *Model) uid(key string) aweigh.UID {
 	if t := m.block.isle; t != nil {
 		if left := t.uids[key]; len(left) > 0 {
 			t.uids[key] = left[1:]
-			return left[0]
+			if m.chains[left[0]] == 0 { // liars may have given it to several
+				return left[0]
+			}
 		}
 	}
 	return aweigh.NewUID(m.block.mutation.ID, m.block.changes)
