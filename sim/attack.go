@@ -45,6 +45,8 @@ func newAttack(name string) attack {
 		return &interject{}
 	case "pose":
 		return &pose{}
+	case "invent":
+		return &invent{}
 	}
 	if p := newTrustAttack(name); p != nil {
 		return p

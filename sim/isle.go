@@ -20,6 +20,8 @@ type isles struct {
 	all   []*isle
 	since map[*Node]aweigh.Instant // since when a node's anchor reaches no quorum
 	made  int                      // changes so far, to tell their values apart
+
+	invented []*inventedIsle // by liars
 }
 
 // isle is one island.

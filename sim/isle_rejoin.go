@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/node/machine"
@@ -37,10 +38,14 @@ func (c *isle) tend() {
 
 // record is what a node's state of the scope has on record of the island, nil if nothing.
 func (c *isle) record(n *Node) *scope.IslandRecord {
+	return islandOn(n, c.id)
+}
+
+func islandOn(n *Node, id aweigh.ScopeID) *scope.IslandRecord {
 	all, err := n.state().Islands()
 	must.OK(err, "reading the islands")
 	for i := range all {
-		if all[i].ID == c.id {
+		if all[i].ID == id {
 			return &all[i]
 		}
 	}
@@ -136,9 +141,7 @@ func (c *isle) bringBack(n, p *Node) {
 
 // rejoining is a mutation of the scope that brings something of the island back.
 func (c *isle) rejoining(re scope.Rejoining) scope.Mutation {
-	m := c.of.mutation(scope.Txn{}, c.isleNonce())
-	m.Class, m.Content = scope.Rejoin, canon.Encode(re)
-	return m
+	return c.of.bringing(re)
 }
 
 // bend changes a Rejoining, as a member may that lies. No node takes the result.

@@ -51,7 +51,11 @@ func (x *watch) apart(n *Node, f *frame) {
 // auditIsles looks at what became of the islands in the end.
 func (w *World) auditIsles() {
 	_, best := w.held()
-	if len(w.isles.all) == 0 || best == nil || w.watch.lost {
+	if best == nil || w.watch.lost {
+		return
+	}
+	w.auditInvented(best)
+	if len(w.isles.all) == 0 {
 		return
 	}
 	took := w.took(best)

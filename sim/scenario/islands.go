@@ -49,4 +49,9 @@ func (d drawing) islands(s *Scenario) {
 		}
 		s.Faults.Timed = append(s.Faults.Timed, Fault{Kind: "partition", At: at, For: s.Stop - at - d.between(500*time.Millisecond, 2*time.Second), Groups: groups})
 	}
+	for i := range s.Roles {
+		if r := &s.Roles[i]; d.one(2) {
+			r.Attacks = append(slices.Clone(r.Attacks), "invent")
+		}
+	}
 }

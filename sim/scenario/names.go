@@ -43,6 +43,7 @@ var Attacks = []Named{
 	{"forge", "sends every kind of message with signatures, certificates and proofs that are forged"},
 	{"interject", "proposes out of turn, as soon as it hears of a leader's block"},
 	{"pose", "signs changes that only others may make, and states that root or another asked for them"},
+	{"invent", "makes up islands, certifies what it likes of them, and brings it back"},
 }
 
 // FaultKinds are the kinds of faults that befall a world, for Fault.Kind. To add one: sim.World.begin puts it into
@@ -135,7 +136,7 @@ var ballotAttacks = []string{"bury", "bothways", "stuff", "counterfeit", "heckle
 var scopeAttacks = []string{"mutiny"}
 
 // besides are attacks that are drawn by themselves, on top of the others of a role.
-var besides = []string{"forge", "interject", "pose"}
+var besides = []string{"forge", "interject", "pose", "invent"}
 
 // usual are the names of the attacks that are drawn for any role.
 func usual() []Named { return Attacks[:len(Attacks)-len(ballotAttacks)-len(scopeAttacks)-len(besides)] }
@@ -227,6 +228,8 @@ var Goals = []Named{
 	{"island change taken", "one did"},
 	{"put to the vote", "a change of keys of a partition waited for approval, though the policy asks for none"},
 	{"forged island", "a Rejoining that was bent was refused"},
+	{"false lineage refused", "a Rejoining that breaks a rule was refused, though a quorum of the island certified it"},
+	{"false island taken", "a change that an author signed for an island of liars came into the scope"},
 	{"action done", "an action that the policy's rules allow was done"},
 	{"key proven", "a node proved the newest change of a key, from the network's identity alone"},
 	{"motion proven", "a node proved a motion likewise"},
