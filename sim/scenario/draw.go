@@ -87,6 +87,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0x4e70c))}.revocations(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x7e7e5))}.undo(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x151a4d5))}.islands(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0x1f4e17))}.inventions(&s)
 	return s
 }
 

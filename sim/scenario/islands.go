@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh/internal/policytext"
@@ -49,9 +50,27 @@ func (d drawing) islands(s *Scenario) {
 		}
 		s.Faults.Timed = append(s.Faults.Timed, Fault{Kind: "partition", At: at, For: s.Stop - at - d.between(500*time.Millisecond, 2*time.Second), Groups: groups})
 	}
-	for i := range s.Roles {
-		if r := &s.Roles[i]; d.one(2) {
-			r.Attacks = append(slices.Clone(r.Attacks), "invent")
+}
+
+// inventions lets the roles of worlds with a partition make up islands. Of 10, 11 or 13 anchors and a low share, liars
+// within the budget are a quorum of an island.
+func (d drawing) inventions(s *Scenario) {
+	n := &s.Network
+	if len(n.Partitions) == 0 || len(s.Roles) == 0 || n.Observers > 0 || len(s.Govern) > 0 {
+		return
+	}
+	share := strings.Index(n.Partitions[0], "share=")
+	n.Partitions = []string{n.Partitions[0][:share] + "share=35" + n.Partitions[0][strings.Index(n.Partitions[0], "/100"):]}
+	n.Trust = nil // all weigh the same
+	for most := []int{10, 11, 13}[d.IntN(3)]; n.Anchors < most; n.Anchors++ {
+		for i := range s.Faults.Timed {
+			if g := s.Faults.Timed[i].Groups; len(g) > 0 {
+				side := n.Anchors % len(g)
+				g[side] = append(slices.Clip(g[side]), n.Anchors)
+			}
 		}
+	}
+	for i := range s.Roles {
+		s.Roles[i].Attacks = append(slices.Clone(s.Roles[i].Attacks), "invent")
 	}
 }
