@@ -203,9 +203,11 @@ func (x *execution) giveWay(all []IslandRecord, d *Descent, id aweigh.ScopeID) (
 		return fmt.Errorf("scope: %d islands are on record, and the oldest is not complete: bring its rest, or try again after %s",
 			len(all), until.Time().UTC().Format(time.RFC3339)), nil
 	}
-	drop := [][]byte{x.space.island(oldest.ID)}
+	drop, dear := [][]byte{x.space.island(oldest.ID)}, 0
+	// What was taken costs nothing here: it was paid for, and its record is small.
 	for _, prefix := range [][]byte{x.space.aside(oldest.ID, nil), x.space.at(atTaken, oldest.ID[:]...)} {
 		if err == nil {
+			dear = max(dear, len(drop))
 			err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
 				drop = append(drop, bytes.Clone(k))
 				return true
@@ -215,7 +217,7 @@ func (x *execution) giveWay(all []IslandRecord, d *Descent, id aweigh.ScopeID) (
 	if err != nil {
 		return nil, err
 	}
-	if failure := x.spend(deleteUnits * int64(len(drop))); failure != nil {
+	if failure := x.spend(deleteUnits * int64(dear)); failure != nil {
 		return failure, nil
 	}
 	for _, k := range drop {

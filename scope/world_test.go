@@ -200,6 +200,8 @@ func (w *world) execute(b *Block) *Result {
 	if e, err := w.state.Epoch(); err != nil || !bytes.Equal(e.Encode(), next.epoch.Encode()) {
 		w.t.Fatalf("the store opens in another epoch: %v", err)
 	}
+	under := next.bounds // a test may have set others
+	next.bounds = w.state.bounds
 	next.log, next.epoch, next.pending, next.counted, next.named, next.used, next.own = nil, nil, nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(next, *w.state) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
@@ -208,7 +210,7 @@ func (w *world) execute(b *Block) *Result {
 		w.checkDigest()
 		if h := b.Header.Height; w.bribed || h > 2 && h%8 != 0 {
 			// not audited: its program is another, or for want of time
-		} else if err := (Audit{Reader: w.r, Genesis: &w.g}).Newest(before, b, undo); err != nil {
+		} else if err := (Audit{Reader: w.r, Genesis: &w.g, Bounds: under}).Newest(before, b, undo); err != nil {
 			w.t.Fatalf("block %d: the audit ends with %v", b.Header.Height, err)
 		}
 	}

@@ -26,13 +26,7 @@ func (m *Model) giveWay(id aweigh.ScopeID, is *isle) error {
 		return fmt.Errorf("scope: %d islands are on record, and the oldest is not complete: bring its rest, or try again after %s",
 			len(m.islands), until.Time().UTC().Format(time.RFC3339))
 	}
-	records := 1 + len(old.aside)
-	for _, is := range old.taken {
-		if is {
-			records++
-		}
-	}
-	if failure := m.spend(8 * int64(records)); failure != nil {
+	if failure := m.spend(8 * int64(1+len(old.aside))); failure != nil {
 		return failure
 	}
 	delete(m.islands, oldest)
