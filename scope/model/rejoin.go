@@ -192,6 +192,9 @@ func (m *Model) rejoin(mut *scope.CheckedMutation) error {
 	if _, seated := m.seat(mut.Author); !seated {
 		return fmt.Errorf("%w: only the node of an anchor can bring in what an island decided", scope.ErrDenied)
 	}
+	if failure := m.spend(islandsUnits); failure != nil {
+		return failure
+	}
 	d, above := r.Origin.Descent, m.genesis.Network()
 	if d.Parent != m.id || d.Network != above || d.Revision > m.view.Revision || d.Height >= h.Height {
 		return errors.New("scope: the island is none of this scope")

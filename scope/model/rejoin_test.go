@@ -376,3 +376,40 @@ func TestForksOfIslandsAreTheModels(t *testing.T) {
 		w.whole(pick)
 	})
 }
+
+// TestIslandsThatGiveWayHaveACost: to delete what was set aside of the island that gives way costs more than a Rejoining
+// may by its form, and the model says when.
+func TestIslandsThatGiveWayHaveACost(t *testing.T) {
+	p := scope.OpenPolicy(quorum.BFT)
+	p.EpochBlocks = 1000
+	p.Partitions = []scope.Partition{{Prefix: []byte("a"), Num: 2, Den: 5, After: time.Second, Gather: 10 * time.Second, Window: time.Hour}}
+	b := scope.DefaultBounds()
+	b.Islands = 1
+	keys := anchorsOf(t, 4)
+	w := newWorldOf(t, &b, p, keys...)
+	put := func(w *world) {
+		var txn scope.Txn
+		for _, key := range isleKeys {
+			txn.Success = append(txn.Success, scope.Op{Kind: scope.OpPut, Key: []byte(key), Value: []byte("0")})
+		}
+		w.step(time.Second, w.mutation(scope.Write, txn))
+	}
+	put(w)
+	old := w.isle("a", keys[:2]...)
+	put(old.world)
+	put(w)
+	later := w.isle("a", keys[:2]...)
+	put(later.world)
+	old.announce(keys[0], time.Second)
+	old.take(keys[0], 20*time.Second, old.record().Next, 1<<20)
+	if rec := old.record(); rec.Aside != 1 || rec.Next != rec.Size {
+		t.Fatalf("not all is set aside: %+v", rec)
+	}
+	if later.announce(keys[0], time.Second); later.record() != nil {
+		t.Fatal("an island gave way at no cost")
+	}
+	w.reserve = 8 * int64(1+len(isleKeys))
+	if later.announce(keys[0], time.Second); later.record() == nil || old.record() != nil {
+		t.Fatal("the island did not give way")
+	}
+}
