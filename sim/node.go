@@ -120,6 +120,7 @@ func (n *Node) start() error {
 	}
 	n.machine = m
 	n.life++
+	n.world.watch.resumes(n)
 	n.world.watch.enters(n, m.Epoch().Number)
 	n.world.watch.onRecord(n)
 	n.boundary, n.dead, n.stopped = 0, false, ""
