@@ -35,6 +35,7 @@ type isle struct {
 	closed  map[*Node]bool
 	busy    map[*Node]aweigh.Instant // until when a member waits for an answer of the scope
 	covers  map[*Node]aweigh.Instant // until when it waits for a block that names the lineage
+	refused map[*Node]bool           // those that know that the scope takes no more
 }
 
 // isleTick is how often the nodes look whether an island is to be founded, or to rejoin.
@@ -158,7 +159,7 @@ func (w *World) tryFound(n *Node, p *scope.Partition, members []*Node) {
 		return
 	}
 	must.OK(err, "computing an island")
-	c := &isle{World: w.descend(g), of: w, prefix: p.Prefix, closed: make(map[*Node]bool), busy: make(map[*Node]aweigh.Instant), covers: make(map[*Node]aweigh.Instant)}
+	c := &isle{World: w.descend(g), of: w, prefix: p.Prefix, closed: make(map[*Node]bool), busy: make(map[*Node]aweigh.Instant), covers: make(map[*Node]aweigh.Instant), refused: make(map[*Node]bool)}
 	c.island = true
 	w.scopes, w.isles.all = append(w.scopes, c.World), append(w.isles.all, c)
 	c.assignRolesBelow()

@@ -23,7 +23,7 @@ const rejoinWait = 3 * time.Second
 func (c *isle) tend() {
 	for i, p := range c.members {
 		n := c.of.Nodes[p.Index]
-		if !n.sees() || p.machine == nil || p.busy || n.liar != nil {
+		if !n.sees() || p.machine == nil || p.busy || n.liar != nil || c.refused[n] {
 			continue
 		}
 		if !c.closed[n] && n.apart() > 0 && n.state().Head().Block == c.Genesis.Descent.Block {
@@ -118,6 +118,7 @@ func (c *isle) bringBack(n, p *Node) {
 		by = o
 	}
 	m := c.rejoining(re)
+	m.Author = by.author.Public().ID() // or it is foreseen to be denied, at no cost
 	_, reserve, err := by.state().Foresee(m, by.state().Head().Time)
 	if err != nil { // Sign says why
 		reserve = 0
@@ -131,6 +132,9 @@ func (c *isle) bringBack(n, p *Node) {
 	again := c.isle.IntN(10) == 0
 	by.propose(machine.Submit{Bundle: b}, func(r machine.Reply) {
 		if c.busy[n] = c.now; r.Outcome != nil {
+			for _, why := range []error{scope.ErrIslandForked, scope.ErrIslandOld} {
+				c.refused[n] = c.refused[n] || r.Outcome.Reason == scope.Reason(why)
+			}
 			c.of.log(by, "rejoin", "island %d from %d, %d changes: %s %s", c.number, from, len(re.Changes), r.Outcome.Code, r.Outcome.Reason)
 		}
 		if again && by.machine != nil {
