@@ -49,6 +49,9 @@ func (x *invent) tick(l *liar) {
 		return
 	}
 	b, err := scope.SignReserving(200_000, l.n.author, w.Genesis.Policy.Limits, w.bringing(whole))
+	if errors.Is(err, scope.ErrInvalid) && w.histories(c.id) > 1 { // what comes next of another one begins elsewhere
+		return
+	}
 	must.OK(err, "signing what comes next of an island")
 	l.told("invent", "brings back island %s, %d entries", c.id.Short(), len(whole.Changes))
 	l.n.propose(machine.Submit{Bundle: b}, func(r machine.Reply) {
@@ -154,7 +157,8 @@ func (x *invent) falsify(l *liar, c *inventedIsle, rec *scope.IslandRecord) {
 		p.Entry.Posterior = p.Value.Digest()
 	}
 	f.log()
-	if whole, ok := f.rejoining(rec); ok && len(whole.Changes) > 0 {
+	whole, _ := f.rejoining(rec)
+	if n := len(whole.Changes); n > 0 && p.Place.Index <= whole.Changes[n-1].Place.Index { // or it comes later
 		x.refused(l, what, whole)
 	}
 }

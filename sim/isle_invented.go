@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aweigh/aweigh"
@@ -192,15 +193,31 @@ func (w *World) bringing(re scope.Rejoining) scope.Mutation {
 	return m
 }
 
+// histories is how many there are of an island: liars may make up several of one, which may also be a real one.
+func (w *World) histories(id aweigh.ScopeID) (n int) {
+	if w.find(id) != nil {
+		n++
+	}
+	for _, c := range w.isles.invented {
+		if c.id == id {
+			n++
+		}
+	}
+	return n
+}
+
 // auditInvented holds that of islands which liars made up the scope took what an author signed for them, and that
 // once.
 func (w *World) auditInvented(best *Node) {
 	if len(w.isles.invented) == 0 {
 		return
 	}
-	all := make(map[aweigh.ScopeID]*inventedIsle)
+	signed := make(map[aweigh.ScopeID]map[aweigh.Hash]*scope.CheckedBundle)
 	for _, c := range w.isles.invented {
-		all[c.id] = c
+		if signed[c.id] == nil {
+			signed[c.id] = make(map[aweigh.Hash]*scope.CheckedBundle)
+		}
+		maps.Copy(signed[c.id], c.bundles)
 	}
 	type change struct {
 		island        aweigh.ScopeID
@@ -212,12 +229,11 @@ func (w *World) auditInvented(best *Node) {
 		e, _, err := log.Entry(i)
 		must.OK(err, "reading an entry")
 		id, of, author, ok := scope.ParseIsland(e.Reason)
-		c := all[id]
-		if !ok || c == nil || e.Class != lineage.SetAside && e.Class != lineage.Insert && e.Class != lineage.Update && e.Class != lineage.Delete {
+		if !ok || signed[id] == nil || e.Class != lineage.SetAside && e.Class != lineage.Insert && e.Class != lineage.Update && e.Class != lineage.Delete {
 			continue
 		}
-		b := c.bundles[of]
-		w.holds(Islands, best, b != nil && b.Mutations()[0].Author == author, "entry %d is of a mutation that no author signed for the island: %s", i, e.Reason)
+		b := signed[id][of]
+		w.holds(Islands, best, w.find(id) != nil || b != nil && b.Mutations()[0].Author == author, "entry %d is of a mutation that no author signed for the island: %s", i, e.Reason)
 		at := change{id, of.String(), string(e.Key)}
 		w.holds(Islands, best, !once[at], "a change of %s by mutation %s of an island of liars came twice", e.Key, of.Short())
 		once[at] = true
