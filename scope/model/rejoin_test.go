@@ -377,8 +377,8 @@ func TestForksOfIslandsAreTheModels(t *testing.T) {
 	})
 }
 
-// TestIslandsThatGiveWayHaveACost: to delete what was set aside of the island that gives way costs more than a Rejoining
-// may by its form, and the model says when.
+// TestIslandsThatGiveWayHaveACost: to delete what was set aside of the island that gives way costs more than a
+// Rejoining may by its form, and the model says when.
 func TestIslandsThatGiveWayHaveACost(t *testing.T) {
 	p := scope.OpenPolicy(quorum.BFT)
 	p.EpochBlocks = 1000
