@@ -21,13 +21,15 @@ type Minutes struct {
 }
 
 // Minutes are those of a motion that is on record, nil if it is not.
-func (s *State) Minutes(id votes.MotionID) (*Minutes, error) {
-	mo, end, err := s.Motion(id)
-	if err != nil || mo == nil {
+func (s *State) Minutes(id votes.MotionID) (*Minutes, error) { return s.view.minutes(id) }
+
+func (v *view) minutes(id votes.MotionID) (*Minutes, error) {
+	rec, ok, err := v.motion(id)
+	if err != nil || !ok {
 		return nil, err
 	}
-	all, err := s.Ballots(id)
-	return &Minutes{Motion: *mo, Ending: end, Ballots: all}, err
+	all, err := v.ballots(id)
+	return &Minutes{Motion: rec.Motion, Ending: rec.Ending, Ballots: all}, err
 }
 
 // Encode is the canonical encoding.

@@ -19,10 +19,12 @@ type Result struct {
 	Head     Head      // of the next state
 	Trust    []trust.Change
 	Motions  []votes.MotionID // that were opened, closed or forgotten
-	Next     *Epoch           // that begins with the block, if it ends one
-	Terms    Terms            // of Next
-	Founded  []Genesis        // of the scopes to which the block delegates prefixes
-	next     State
+	// Forgotten are the minutes of motions that were forgotten, with what the block itself added.
+	Forgotten []Minutes
+	Next      *Epoch    // that begins with the block, if it ends one
+	Terms     Terms     // of Next
+	Founded   []Genesis // of the scopes to which the block delegates prefixes
+	next      State
 }
 
 // State is the next state, read through r, which must show Ops on top of what

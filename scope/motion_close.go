@@ -277,6 +277,14 @@ func (x *execution) forgetOldest() error {
 	if err != nil {
 		return err
 	}
+	minutes, err := x.minutes(id)
+	if err == nil && minutes == nil {
+		err = fmt.Errorf("%w: motion %s is not there", ErrCorrupt, id.Short())
+	}
+	if err != nil {
+		return err
+	}
+	x.result.Forgotten = append(x.result.Forgotten, *minutes)
 	drop := [][]byte{x.space.motionIndexKey(atClosed, closed, id), x.space.motion(id)}
 	prefix := x.space.at(atVoted, id[:]...)
 	err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {

@@ -529,6 +529,29 @@ func TestMotionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestForgottenMotionsAreWhole: the ballots of one block carry two motions, of which the state keeps one. What it
+// forgets has the ballots and the end that the block gave it, or nothing could prove what it changed.
+func TestForgottenMotionsAreWhole(t *testing.T) {
+	w := newAssembly(t, 4)
+	first := w.propose(w.put("/secrets/a", "1"))
+	second := w.propose(w.put("/secrets/b", "1"))
+	w.cast([]votes.MotionBallot{w.ballot(w.keys[3], first, votes.Reject), w.ballot(w.keys[3], second, votes.Reject)})
+	bounds := DefaultBounds()
+	bounds.MotionsKept = 1
+	w.state = w.state.Within(&bounds)
+	res := w.cast(append(w.approve(first, 3), w.approve(second, 3)...))
+	if len(res.Forgotten) != 1 || w.value("/secrets/a") != "1" || w.value("/secrets/b") != "1" {
+		t.Fatalf("%d motions are forgotten", len(res.Forgotten))
+	}
+	m := res.Forgotten[0]
+	if id := m.Motion.ID(); id != first && id != second || w.fate(id) != "unknown" {
+		t.Fatalf("motion %s is forgotten, and is %s", id.Short(), w.fate(id))
+	}
+	if m.Ending == nil || m.Ending.Fate != Carried || len(m.Ballots) != 4 {
+		t.Errorf("%d ballots, and the end is %v", len(m.Ballots), m.Ending)
+	}
+}
+
 // TestApprovalIsThatOfTheLongestPrefix holds the choice against the plain words:
 // for each key that exists in a small world, the longest prefix decides.
 func TestApprovalIsThatOfTheLongestPrefix(t *testing.T) {

@@ -305,7 +305,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	m.fx.Write = append(m.fx.Write, k.result.Ops...)
 	c.applied = append(c.applied, k.result.Ops...)
 	m.write(kv.Set(KeyHeight(c.id, h.Height), canon.Encode(k.stub())))
-	m.archive(c.state, k)
+	m.archive(k)
 	c.reader, c.state, c.head = k.over, k.state, h
 	m.finality = quorum.Certificate{} // it was that of the block before
 	m.finalAt, m.cycle = m.now, max(0, min(m.now.Sub(h.Time), gatherFew))

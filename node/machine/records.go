@@ -8,7 +8,6 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -320,18 +319,10 @@ func (m *Machine) recordTrust(k *candidate) {
 func keyMinutes(id aweigh.ScopeID, m votes.MotionID) []byte { return Record(id, 'm', m[:]...) }
 
 // archive stores what a final block makes the state forget of motions. It is needed for proofs of what they changed.
-func (m *Machine) archive(before *scope.State, k *candidate) {
-	for _, id := range k.result.Motions {
-		mo, _, err := k.state.Motion(id)
-		must.OK(err, "reading a motion")
-		if mo != nil {
-			continue
-		}
-		minutes, err := before.Minutes(id)
-		must.OK(err, "reading a motion")
-		if minutes != nil {
-			m.write(kv.Set(keyMinutes(m.id, id), minutes.Encode()))
-		}
+func (m *Machine) archive(k *candidate) {
+	for i := range k.result.Forgotten {
+		minutes := &k.result.Forgotten[i]
+		m.write(kv.Set(keyMinutes(m.id, minutes.Motion.ID()), minutes.Encode()))
 	}
 }
 
