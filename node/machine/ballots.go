@@ -64,7 +64,7 @@ func (m *Machine) vouch(s quorum.Subject) (votes.Ballot, bool) {
 	if s.View < m.listen.since && !m.forgone(s) {
 		return votes.Ballot{}, false
 	}
-	b, ops, err := m.guard.Sign(s)
+	b, ops, err := m.guard.Sign(m.named(s))
 	if err != nil {
 		m.lost(err)
 		return b, false

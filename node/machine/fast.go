@@ -75,8 +75,8 @@ func (m *Machine) vet(h aweigh.Hash) error {
 	return nil
 }
 
-// named is what this anchor signs of a subject that it held while it listened: its ballot to nullify a view names the
-// block that it notarized there (P57), which may be another one that was held, and was dropped.
+// named is what this anchor signs of a subject: its ballot to nullify a view names the block that it notarized there
+// (P57). The engine may name one whose ballot was held while the anchor listened, and dropped at the end.
 func (m *Machine) named(s quorum.Subject) quorum.Subject {
 	if s.Kind == quorum.Nullify && m.keyring.Rules().Mode == quorum.Fast &&
 		!m.guard.Knows(quorum.Subject{Kind: quorum.Notarize, View: s.View, Block: s.Block}) {

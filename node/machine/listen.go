@@ -162,7 +162,6 @@ func (l *startupBarrier) end(m *Machine) bool {
 	held := l.held
 	l.held, l.heard, l.told = nil, nil, nil
 	for _, s := range held {
-		s = m.named(s)
 		if s.Kind == quorum.Nullify || m.chain.candidates[s.Block] != nil {
 			m.sign(s)
 		}
