@@ -183,8 +183,8 @@ func TestRestIsAsKilled(t *testing.T) {
 	}
 }
 
-// TestRefusedIslandsAreNotTriedAgain: what the scope takes no more of, whatever its members do, is told from what comes
-// too early.
+// TestRefusedIslandsAreNotTriedAgain: refusals that nothing changes end the tries, and those of what comes too early do
+// not.
 func TestRefusedIslandsAreNotTriedAgain(t *testing.T) {
 	for _, why := range []error{scope.ErrIslandForked, scope.ErrIslandOld} {
 		if got := islandRefused(rejoinFailure(scope.Reason(why))); got != scope.Reason(why) {
