@@ -126,7 +126,7 @@ func (a Audit) expect(before *Header, h *Header) (*Import, error) {
 	}
 	in := newImport(Head{
 		Network: h.Network, Scope: id, Block: id, Time: a.Genesis.Time,
-		LineageSize: h.LineageSize, LineageRoot: h.LineageRoot, Digest: h.State,
+		LineageSize: h.LineageSize, LineageRoot: h.LineageRoot, Digest: h.State, Current: h.Current,
 	})
 	return in, nil
 }

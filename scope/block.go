@@ -36,6 +36,7 @@ type Header struct {
 	LineageSize int64       // entries in the log
 	LineageRoot aweigh.Hash // RFC 6962 root of the log
 	State       aweigh.Hash // digest of the state
+	Current     aweigh.Hash // root of the tree of what the keys hold (P61)
 }
 
 // Hash names the block.

@@ -28,6 +28,7 @@ type Bounds struct {
 	Receipts     int `least:"1"` // that a cache knows of
 	FewReceipts  int `least:"1"` // that are read again after memory was freed
 	LongRecord   int `least:"1"` // from which on a digest is read from the lineage
+	LeanKeys     int `least:"1"` // of a tree that is made again after memory was freed
 
 	// Of the work that a block does besides its mutations.
 	DueLeast     int   `least:"1"` // receipts, changes and redirects
@@ -84,7 +85,7 @@ func DefaultBounds() Bounds {
 	return Bounds{
 		RecentBlocks: recentBlocks, TimelyBlocks: timelyBlocks, MostSkipped: mostSkipped, NonLeadingAfter: nonLeadingAfter, AttendedBytes: MaxAttendedBytes,
 		ChangesInRun: changesInRun, Lineage: lineage.DefaultBounds(),
-		CacheBytes: cacheBytes, CacheRecord: cacheRecord, Receipts: cacheReceipts, FewReceipts: fewReceipts, LongRecord: longRecord,
+		CacheBytes: cacheBytes, CacheRecord: cacheRecord, Receipts: cacheReceipts, FewReceipts: fewReceipts, LongRecord: longRecord, LeanKeys: leanKeys,
 		DueLeast: dueLeast, CollectBytes: collectBytes,
 		ProposedAtOnce: proposedAtOnce, OutsideAtOnce: outsideAtOnce, GovernedByOne: governedByOne, GovernedOutside: governedOutside,
 		HandKeys: handKeys, HandBytes: handBytes,

@@ -204,6 +204,7 @@ func TestHeaderClaimsAreChecked(t *testing.T) {
 		"lineage size": func(h *Header) { h.LineageSize++ },
 		"lineage root": func(h *Header) { h.LineageRoot[0]++ },
 		"state":        func(h *Header) { h.State[0]++ },
+		"keys":         func(h *Header) { h.Current[0]++ },
 	} {
 		h := good
 		bend(&h)

@@ -152,6 +152,7 @@ func (x *execution) delegate(d *decided) error {
 	}
 	head.Revision, head.Clocked = at.main, true
 	head.Delegated++
+	x.setLeaf(child.Prefix, HoldsScope, g.Hash(), false)
 	x.result.Founded = append(x.result.Founded, g)
 	given := append(slices.Clone(own.given), Delegation{Prefix: child.Prefix, Child: g.Hash(), Revision: at.main, Height: head.Height + 1})
 	slices.SortFunc(given, func(a, b Delegation) int { return bytes.Compare(a.Prefix, b.Prefix) })
@@ -316,6 +317,7 @@ func (h *handover) newGenesis(c *Child, at aweigh.Instant, d Descent, by *decide
 			Class: class, Index: uint32(i), Mutation: aweigh.Hash(by.Motion), Author: by.By, Key: v.Key, Object: v.UID, Prev: prev,
 			Revision: d.Revision, Prior: priors[i], Posterior: b.put(k, record),
 		}
+		b.holds.add(HoldsVersion, v.Key, entries[i].Posterior)
 		b.enter(entries[i])
 	}
 	for _, u := range h.named {
@@ -365,6 +367,7 @@ func (h *handover) newGenesis(c *Child, at aweigh.Instant, d Descent, by *decide
 	s.head.LineageSize, s.head.LineageRoot = log.Size(), root
 	s.head.Leases, s.head.LeaseDue, s.head.Bytes = int64(len(h.order)), due, held
 	s.sum = &b.sum
+	s.head.Current = b.holds.finish().Root()
 	s.head.Digest = s.digest()
 	for i := range b.ops { // now that the child's identity is known
 		copy(b.ops[i].Key, s.space[:])
@@ -377,6 +380,7 @@ type founding struct {
 	takeover
 	space   space
 	ops     []kv.Op
+	holds   growing
 	scratch []byte
 	lanes   lthash.Lanes
 }

@@ -682,7 +682,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "a4b5343ae71110604afff33543ee8c6b2cfe4f8483e01261beb376f3c952680d"
+	const want = "bb3a2b14366c2719ecfe56d52e1cf8155e8e29aa23cbcb39c054803931a8e73d"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/lthash"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/keytree"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/trust"
@@ -134,6 +135,7 @@ type execution struct {
 	ops      []kv.Op     // all other writes
 	entries  []lineage.Entry
 	changed  []change
+	held     []keytree.Change
 	result   Result
 
 	recorded  map[aweigh.Hash]Receipt // by this block
@@ -173,6 +175,7 @@ func newExecution(s *State, b *Block) *execution {
 		ops:      make([]kv.Op, 0, 3*b.Len()+64),
 		entries:  make([]lineage.Entry, 0, b.Len()),
 		changed:  make([]change, 0, b.Len()),
+		held:     make([]keytree.Change, 0, b.Len()),
 		recorded: make(map[aweigh.Hash]Receipt, b.Len()),
 		carries:  s.epoch.Policy.Limits.BlockCost,
 		used:     s.used,
@@ -347,7 +350,9 @@ func (x *execution) store(v *KeyValue) (aweigh.Hash, error) {
 	x.changed = append(x.changed, change{v.at(), v.Key})
 	x.changes++
 	x.next.head.Bytes += recordBytes(k, record)
-	return x.addElement(k, record), x.chargeFor(v)
+	digest := x.addElement(k, record)
+	x.setLeaf(v.Key, HoldsVersion, digest, v.Version == 0)
+	return digest, x.chargeFor(v)
 }
 
 // addElement puts a record into the digest and returns its element.
@@ -410,6 +415,9 @@ func (x *execution) finish() (*Result, error) {
 	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
 	x.storeLedger()
 	x.storeAgenda()
+	if err := x.storeCurrent(); err != nil {
+		return nil, err
+	}
 	if err := x.storeNames(); err != nil {
 		return nil, err
 	}

@@ -78,10 +78,11 @@ type Import struct {
 	versions int64
 	leases   int64
 	live     []byte // escaped key of the last version
-	named    int64  // records about names
-	charged  int64  // records about quotas
-	aside    int64  // records about what islands changed in vain
-	bytes    int64  // of versions
+	current  growing
+	named    int64 // records about names
+	charged  int64 // records about quotas
+	aside    int64 // records about what islands changed in vain
+	bytes    int64 // of versions
 	log      *lineage.Log
 	entries  []lineage.Entry
 	place    revision  // of the last change
@@ -108,7 +109,7 @@ func NewImport(h, child Header) (*Import, error) {
 	}
 	return newImport(Head{
 		Network: h.Network, Scope: h.Scope, Epoch: h.Epoch, View: h.View, Height: h.Height, Block: h.Hash(), Time: h.Time,
-		LineageSize: child.LineageSize, LineageRoot: child.LineageRoot, Digest: child.State,
+		LineageSize: child.LineageSize, LineageRoot: child.LineageRoot, Digest: child.State, Current: child.Current,
 	}), nil
 }
 
@@ -142,12 +143,15 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.element(k, rec.Value)
 		return i.state.space.withRedirectExpiry(set)
-	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess, atVoid, atIsland, atTaken, atTerms, atWarning:
-		if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each in the lineage, some twice
-			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
+	case atDelegated:
+		var d delegated
+		if err := canon.Decode(rec.Value, &d); err != nil {
+			return nil, fmt.Errorf("%w: delegation: %w", ErrInvalid, err)
 		}
-		i.element(k, rec.Value)
-		return set, nil
+		i.current.add(HoldsScope, rec.Key[1:], GenesisHash(d.Genesis))
+		return set, i.motion(k, rec)
+	case atMotion, atVoted, atOpen, atDue, atClosed, atAccess, atVoid, atIsland, atTaken, atTerms, atWarning:
+		return set, i.motion(k, rec)
 	case atAside:
 		if i.aside++; i.aside > asideAnEntry*i.want.LineageSize {
 			return nil, fmt.Errorf("%w: more records about islands than the lineage tells of", ErrInvalid)
@@ -235,10 +239,19 @@ func (i *Import) meta(rec SnapshotRecord) error {
 	return nil
 }
 
-func (i *Import) element(k, record []byte) {
-	var h aweigh.Hash
+func (i *Import) element(k, record []byte) (h aweigh.Hash) {
 	h, i.scratch = element(i.scratch, k, record)
 	i.sum.Add(h, &i.lanes)
+	return h
+}
+
+// motion takes a record about motions, or about what they decided.
+func (i *Import) motion(k []byte, rec SnapshotRecord) error {
+	if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each in the lineage, some twice
+		return fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
+	}
+	i.element(k, rec.Value)
+	return nil
 }
 
 // version takes a version of a key.
@@ -249,10 +262,14 @@ func (i *Import) version(k, record []byte) ([]kv.Op, error) {
 	if i.versions++; !ok || i.versions > i.want.LineageSize || v.readRecord(record) != nil {
 		return nil, fmt.Errorf("%w: version %x", ErrInvalid, k)
 	}
-	i.element(k, record)
+	digest := i.element(k, record)
 	i.bytes += recordBytes(k, record)
 	set := []kv.Op{kv.Set(k, record)}
-	if v.Lease != 0 && !bytes.Equal(escaped, i.live) { // the newest one of its key
+	newest := !bytes.Equal(escaped, i.live)
+	if newest && v.Version != 0 {
+		i.current.add(HoldsVersion, keyOf(escaped), digest)
+	}
+	if newest && v.Lease != 0 {
 		set = append(set, kv.Set(s.leaseKey(v.Lease, keyOf(escaped)), nil))
 	}
 	i.live = bytes.Clone(escaped)
@@ -402,6 +419,8 @@ func (i *Import) Finish() ([]kv.Op, error) {
 		return nil, fmt.Errorf("%w: %d receipts, of which lists name %d", ErrInvalid, len(i.starts), i.used)
 	case i.bytes != i.state.head.Bytes:
 		return nil, fmt.Errorf("%w: versions of %d bytes, where %d are claimed", ErrInvalid, i.bytes, i.state.head.Bytes)
+	case i.current.finish().Root() != i.state.head.Current:
+		return nil, fmt.Errorf("%w: keys with root %s, where %s is claimed", ErrInvalid, i.current.tree.Root().Short(), i.state.head.Current.Short())
 	case i.sum != *i.state.sum:
 		return nil, fmt.Errorf("%w: the records do not hash to the claimed state %s", ErrInvalid, h.Digest.Short())
 	}

@@ -45,7 +45,7 @@ func (i *Import) Scope() aweigh.ScopeID { return i.want.Scope }
 func (f *founded) head(claimed Head) Head {
 	h := f.state.head
 	h.LineageSize, h.LineageRoot, h.Digest = f.genesis.Descent.Keys, claimed.LineageRoot, claimed.Digest
-	h.Leases, h.LeaseDue, h.Bytes = claimed.Leases, claimed.LeaseDue, claimed.Bytes
+	h.Leases, h.LeaseDue, h.Bytes, h.Current = claimed.Leases, claimed.LeaseDue, claimed.Bytes, claimed.Current
 	return h
 }
 

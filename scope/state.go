@@ -9,6 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/lthash"
+	"github.com/aweigh/aweigh/keytree"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/trust"
@@ -49,7 +50,8 @@ type Head struct {
 
 	Swept uint64 // all receipts that were void before this minute are forgotten
 
-	Digest aweigh.Hash // of the whole state; the next header's State
+	Current aweigh.Hash // root of the tree of what keys hold, which follows from the records
+	Digest  aweigh.Hash // of the whole state; the next header's State
 }
 
 // State is a view of one scope's state through a Reader, as of its Head. It
@@ -71,6 +73,7 @@ type State struct {
 	named   *names
 	used    *usages
 	own     *region
+	current *keytree.Tree // as head.Current
 }
 
 // meta is the encoding of a State.
@@ -218,6 +221,9 @@ func (s *State) Over(r kv.Reader) *State {
 func (s *State) Lean() *State {
 	lean := *s
 	lean.sum, lean.log, lean.counted, lean.pending, lean.named, lean.used = nil, nil, nil, nil, nil, nil
+	if s.current != nil && s.current.Len() <= s.bounds.LeanKeys {
+		lean.current = nil
+	}
 	return &lean
 }
 
@@ -368,6 +374,8 @@ func (s *State) CheckHeader(h Header) error {
 		return fmt.Errorf("%w: a lineage of %d entries, %s, where it has %d, %s", ErrInvalid, h.LineageSize, h.LineageRoot.Short(), p.LineageSize, p.LineageRoot.Short())
 	case h.State != p.Digest:
 		return fmt.Errorf("%w: state %s where it is %s", ErrInvalid, h.State.Short(), p.Digest.Short())
+	case h.Current != p.Current:
+		return fmt.Errorf("%w: keys with root %s where it is %s", ErrInvalid, h.Current.Short(), p.Current.Short())
 	}
 	return s.checkEpoch(h)
 }
@@ -421,7 +429,7 @@ func (s *State) Claim(h Header) (claimed Header, full bool, err error) {
 	p := &s.head
 	h.Format, h.Network, h.Scope = Format, p.Network, p.Scope
 	h.Height, h.Parent = p.Height+1, p.Block
-	h.LineageSize, h.LineageRoot, h.State = p.LineageSize, p.LineageRoot, p.Digest
+	h.LineageSize, h.LineageRoot, h.State, h.Current = p.LineageSize, p.LineageRoot, p.Digest, p.Current
 	if h.Epoch < e.Number {
 		h.Roster, h.Policy = e.Before.Roster, e.Before.Policy
 		return h, false, nil

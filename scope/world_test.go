@@ -203,6 +203,7 @@ func (w *world) execute(b *Block) *Result {
 	under := next.bounds // a test may have set others
 	next.bounds = w.state.bounds
 	next.log, next.epoch, next.pending, next.counted, next.named, next.used, next.own = nil, nil, nil, nil, nil, nil, nil
+	next.current = nil
 	if !reflect.DeepEqual(next, *w.state) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
 	}
@@ -269,6 +270,9 @@ func (w *world) checkDigest() {
 	}
 	if sum != *w.state.sum {
 		w.t.Fatalf("block %d: the digest is not that of the store's records", w.state.head.Height)
+	}
+	if _, err := w.state.Current(); err != nil { // which makes the tree from the records
+		w.t.Fatalf("block %d: %v", w.state.head.Height, err)
 	}
 	if w.state.digest() != w.state.head.Digest {
 		w.t.Fatalf("block %d: the head's digest is stale", w.state.head.Height)

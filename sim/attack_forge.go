@@ -38,7 +38,7 @@ func (g *garbage) spoil(l *liar, p machine.Proposal) (machine.Proposal, string) 
 	h := &p.Header
 	some := aweigh.Sum(h.State[:])
 	var what string
-	switch l.rand.IntN(10) {
+	switch l.rand.IntN(11) {
 	case 0:
 		h.State, what = some, "a false state"
 	case 1:
@@ -59,6 +59,8 @@ func (g *garbage) spoil(l *liar, p machine.Proposal) (machine.Proposal, string) 
 		p.Bundles, what = append(slices.Clone(p.Bundles), some), "a bundle that is not there"
 	case 9:
 		p.Bundles, what = append(slices.Clone(p.Bundles), p.Bundles...), "everything twice"
+	case 10:
+		h.Current, what = some, "keys that are not there"
 	}
 	return l.propose(p), what
 }

@@ -127,6 +127,7 @@ var boundsRead = reasons(map[string]string{
 
 // boundsApart are constants that are in no table, and why.
 var boundsApart = reasons(map[string]string{
+	"how much of a tree is made at once, which changes no root":                                "scope.rebuiltAtOnce",
 	"of mode fast: anchors must agree on the one, and by the other whether a view may be left": "quorum.exactLying quorum.spare",
 	"format: encodings and hashes depend on it": "scope.Format scope.scopeBytes scope.revBytes " +
 		"scope.userKey scope.escape scope.escapeZero scope.escapeEnd scope.longestTombstone scope.leastCompare scope.leastOp scope.leastReach scope.timeStep scope.ofIsland " +

@@ -9,7 +9,7 @@ const module = "github.com/aweigh/aweigh"
 
 // Packages are named by their folder; "" is the root.
 var (
-	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "internal/plain", "internal/refusal", "kv"}
+	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "internal/plain", "internal/refusal", "keytree", "kv"}
 	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
 	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/authn", "internal/certs", "internal/fence",
 		"internal/requestlog", "internal/socket")
@@ -35,6 +35,7 @@ var directions = []struct {
 	{"internal/authn", []string{"", "internal/plain"}, "it finds the callers of all surfaces, and uses none"},
 	{"internal/requestlog", []string{"", "internal/authn", "kv"}, "it records requests of all surfaces, and uses none"},
 	{"internal/socket", nil, "it opens sockets, whatever is served there"},
+	{"keytree", []string{""}, "an authenticated map, which knows nothing of what it names"},
 	{"kv", []string{""}, "storage as a vocabulary, below all who store"},
 	{"quorum", base, "weights and consensus are the lowest decision"},
 	{"trust", append(slices.Clip(base), "quorum"), "trust gives weights, and knows no ballots"},

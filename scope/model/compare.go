@@ -41,6 +41,8 @@ func (v *View) CompareHead(h scope.Head) (d Differences) {
 		h.Leases, h.LeaseDue, h.Resumed, len(v.leases), due, v.resumed)
 	d.look(h.LineageSize == v.Lineage && h.Delegated == int64(len(v.given)) && h.Clocked == v.clocked, "%d entries, %d prefixes delegated, clocked: %v; want %d, %d, %v",
 		h.LineageSize, h.Delegated, h.Clocked, v.Lineage, len(v.given), v.clocked)
+	root := v.current()
+	d.look(h.Current == root, "keys with root %s; want %s", h.Current.Short(), root.Short())
 	d.look(h.Bytes == v.bytes, "versions of %d bytes; want %d", h.Bytes, v.bytes)
 	d.look(h.Docket == v.docket, "motions %+v; want %+v", h.Docket, v.docket)
 	d.look(h.Access == v.access.Revision || h.Access == 0 && v.access.Revision == 1, "users and roles of revision %d; want %d", h.Access, v.access.Revision)
