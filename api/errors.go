@@ -77,6 +77,7 @@ var problems = []struct {
 	{scope.ErrFutureRevision, connect.CodeOutOfRange, Future},
 	{scope.ErrKeyNotFound, connect.CodeNotFound, NotFound},
 	{scope.ErrNoVersion, connect.CodeNotFound, NotFound},
+	{scope.ErrLongRange, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrFar, connect.CodeOutOfRange, Invalid},
 	{node.ErrNoObject, connect.CodeNotFound, NotFound},
 	{node.ErrAmbiguous, connect.CodeInvalidArgument, Invalid},

@@ -79,6 +79,22 @@ func (s *service) Prove(ctx context.Context, req *connect.Request[aweighv1.Prove
 	return connect.NewResponse(&aweighv1.ProveResponse{Header: s.read(head, true), Proof: p.Encode()}), nil
 }
 
+// ProveRange implements aweighv1connect.NodeHandler.
+func (s *service) ProveRange(ctx context.Context, req *connect.Request[aweighv1.ProveRangeRequest]) (*connect.Response[aweighv1.ProveRangeResponse], error) {
+	if len(req.Msg.Key) == 0 {
+		return nil, problem(scope.ErrEmptyKey)
+	}
+	a := s.answer()
+	defer a.Until(ctx)
+	ctx, cancel := patient(a.In(ctx))
+	defer cancel()
+	p, head, err := s.route.ProveRange(ctx, req.Msg.Key, req.Msg.RangeEnd)
+	if err != nil {
+		return nil, problem(err)
+	}
+	return connect.NewResponse(&aweighv1.ProveRangeResponse{Header: s.read(head, true), Proof: p.Encode()}), nil
+}
+
 // Checkpoint implements aweighv1connect.NodeHandler.
 func (s *service) Checkpoint(ctx context.Context, req *connect.Request[aweighv1.CheckpointRequest]) (*connect.Response[aweighv1.CheckpointResponse], error) {
 	ctx, cancel := patient(ctx)

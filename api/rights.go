@@ -59,12 +59,13 @@ var rights = map[string]right{
 		may: readingKey[*aweighv1.ActRequest], local: never, shows: namesShown,
 		sees: seesAct,
 	},
-	aweighv1connect.NodeJudgeProcedure:   {may: readingKey[*aweighv1.JudgeRequest], local: serializable, reads: true, sees: requestlog.Reads},
-	aweighv1connect.NodeSignalsProcedure: {may: reading[*aweighv1.SignalsRequest], sees: requestlog.Reads},
-	aweighv1connect.NodeHistoryProcedure: {may: readingKey[*aweighv1.HistoryRequest], reads: true, shows: namesShown, sees: requestlog.Reads},
-	aweighv1connect.NodeProveProcedure:   {may: ruling, sees: requestlog.Reads}, // a proof holds the whole mutation, with other keys and values
-	aweighv1connect.NodeTailProcedure:    {may: tailing, sees: requestlog.Reads},
-	aweighv1connect.NodeBackupProcedure:  {may: ruling, sees: requestlog.Reads},
+	aweighv1connect.NodeJudgeProcedure:      {may: readingKey[*aweighv1.JudgeRequest], local: serializable, reads: true, sees: requestlog.Reads},
+	aweighv1connect.NodeSignalsProcedure:    {may: reading[*aweighv1.SignalsRequest], sees: requestlog.Reads},
+	aweighv1connect.NodeHistoryProcedure:    {may: readingKey[*aweighv1.HistoryRequest], reads: true, shows: namesShown, sees: requestlog.Reads},
+	aweighv1connect.NodeProveProcedure:      {may: ruling, sees: requestlog.Reads}, // a proof holds the whole mutation, with other keys and values
+	aweighv1connect.NodeProveRangeProcedure: {may: reading[*aweighv1.ProveRangeRequest], reads: true, shows: leavesShown, sees: requestlog.Reads},
+	aweighv1connect.NodeTailProcedure:       {may: tailing, sees: requestlog.Reads},
+	aweighv1connect.NodeBackupProcedure:     {may: ruling, sees: requestlog.Reads},
 
 	// About the network, and not its keys.
 	aweighv1connect.NodeCheckpointProcedure: {may: known, sees: requestlog.Writes},

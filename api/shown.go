@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/etcd/auth"
 	"github.com/aweigh/aweigh/scope"
@@ -15,6 +17,29 @@ func namesShown(r *auth.Rights, answer any) error {
 		}
 		if err := r.MayRead(key, nil); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// leavesShown is namesShown for a proof of a range, which shows the keys beside the range.
+func leavesShown(r *auth.Rights, answer any) error {
+	m, ok := answer.(*aweighv1.ProveRangeResponse)
+	if !ok || m == nil {
+		return nil
+	}
+	p, err := scope.DecodeRangeProof(m.Proof)
+	if err != nil {
+		return err
+	}
+	for i := range p.Parts {
+		for _, l := range p.Parts[i].Leaves.Leaves {
+			if l.Kind != scope.HoldsVersion {
+				continue
+			}
+			if err := r.MayRead(l.Key, nil); err != nil {
+				return fmt.Errorf("%w: the proof would show the name of a key beside those that were asked for", err)
+			}
 		}
 	}
 	return nil

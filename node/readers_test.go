@@ -104,7 +104,7 @@ func requests(in *Replica) map[string][]byte {
 		"island":    slices.Concat([]byte(askIsland), canon.Encode(islandAsk{})),
 		"cosign":    slices.Concat([]byte(askCosign), canon.Encode(cosignAsk{})),
 	}
-	for kind := referral.AskLook; kind <= referral.AskJudge; kind++ {
+	for kind := referral.AskLook; kind <= referral.AskProveRange; kind++ {
 		body := canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: secret}}})
 		switch kind {
 		case referral.AskResolve:
@@ -115,6 +115,8 @@ func requests(in *Replica) map[string][]byte {
 			body = canon.Encode(referral.Watch{Key: secret})
 		case referral.AskProve:
 			body = secret
+		case referral.AskProveRange:
+			body = canon.Encode(foreignKeys{Key: secret})
 		case referral.AskReferrals:
 			body = canon.Encode(referral.ListOf(referral.Keys(secret)))
 		}
@@ -122,6 +124,7 @@ func requests(in *Replica) map[string][]byte {
 			referral.AskLook: canon.Encode(scope.Txn{}), referral.AskResolve: canon.Encode(referral.Name{}),
 			referral.AskHistory: canon.Encode(foreignHistory{Limit: 1}), referral.AskEvents: canon.Encode(referral.Watch{}),
 			referral.AskReferrals: canon.Encode(referral.RangeList{}), referral.AskProve: nil,
+			referral.AskProveRange: canon.Encode(foreignKeys{}),
 		}
 		if body, ok := empty[kind]; ok {
 			ask := canon.Encode(referral.Question{Kind: uint8(kind), Body: body})

@@ -125,6 +125,7 @@ type inquiry struct {
 	past  foreignHistory
 	watch referral.Watch
 	list  referral.RangeList
+	keys  foreignKeys
 	about referral.Ranges // the keys that it reads; nil if it needs a part in the scope
 }
 
@@ -149,6 +150,9 @@ func readInquiry(ask *referral.Question) (q inquiry, err error) {
 	case referral.AskEvents:
 		err = canon.Decode(ask.Body, &q.watch)
 		q.about = referral.Between(q.watch.Key, q.watch.End)
+	case referral.AskProveRange:
+		err = canon.Decode(ask.Body, &q.keys)
+		q.about = referral.Between(q.keys.Key, q.keys.End)
 	case referral.AskSubmit, referral.AskJudge, referral.AskOutcome:
 	default:
 		err = referral.ErrUnasked
@@ -179,13 +183,16 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 	case referral.AskSubmit:
 		a.Body, err = n.submitForeign(ctx, p, q.Body, a)
 		return err
-	case referral.AskProve, referral.AskReferrals:
+	case referral.AskProve, referral.AskReferrals, referral.AskProveRange:
 		if err := n.charge(ctx, p, foreignBlock, 0); err != nil {
 			return err
 		}
-		if q.Kind == referral.AskReferrals {
+		switch q.Kind {
+		case referral.AskReferrals:
 			a.Body, err = n.referForeign(ctx, &q.list, a)
-		} else {
+		case referral.AskProveRange:
+			a.Body, err = n.proveRangeForeign(ctx, p, q, a)
+		default:
 			a.Body, err = n.proveForeign(ctx, p, q, a)
 		}
 		return err

@@ -90,6 +90,12 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 	}
 	n.views.store, n.views.scope, n.views.durable.turn = cfg.Store, n.id, make(chan struct{}, 1)
 	n.views.given = func() []scope.Delegation { return *n.given.Load() }
+	n.views.final = func() *scope.State {
+		if told := n.runner.stand.Load(); told != nil {
+			return told.State
+		}
+		return nil
+	}
 	n.views.vacant, n.views.pin = &n.vacant, &of.pin
 	n.delegates(nil)
 	n.anchor.Store(of.anchor.Load())

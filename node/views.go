@@ -17,6 +17,7 @@ type views struct {
 	store   store.Store
 	scope   aweigh.ScopeID
 	given   func() []scope.Delegation // that are known
+	final   func() *scope.State       // of the machine, when it last told
 	vacant  *atomic.Bool              // there is no state yet
 	changes atomic.Bool               // a snapshot takes the place of the state
 	pin     *pinned                   // nothing is served before it is reached
@@ -107,7 +108,7 @@ func (v *views) take() (*shared, error) {
 	}
 	state, err := scope.Open(snapshot, v.scope)
 	if err == nil {
-		state, err = state.Knowing(v.given()).Naming()
+		state, err = state.Knowing(v.given()).Sharing(v.final()).Naming()
 	}
 	if err != nil {
 		if _, replacing, _ := snapshot.Get(machine.KeyInstalling(v.scope)); replacing {

@@ -86,6 +86,19 @@ func (s *State) Grown() (*State, error) {
 	return &grown, nil
 }
 
+// IsGrown reports whether the state has its tree in memory.
+func (s *State) IsGrown() bool { return s.current != nil }
+
+// Sharing returns the state with the tree of another in memory, if that holds the same.
+func (s *State) Sharing(other *State) *State {
+	if s.current != nil || other == nil || other.current == nil || other.head.Current != s.head.Current {
+		return s
+	}
+	shares := *s
+	shares.current = other.current
+	return &shares
+}
+
 // setLeaf puts what a key holds now into the tree when the block ends; gone: it holds nothing any more.
 func (x *execution) setLeaf(key []byte, kind keytree.Kind, digest aweigh.Hash, gone bool) {
 	x.held = append(x.held, keytree.Change{Leaf: keytree.Leaf{Key: key, Kind: kind, Digest: digest}, Gone: gone})

@@ -84,6 +84,24 @@ type Segment struct {
 	Given    *Delegation // that all of its keys fall under; nil if they are the scope's own
 }
 
+// DelegationOf finds the delegation that a key falls under among those of a scope, in order.
+func DelegationOf(all []Delegation, key []byte) (Delegation, bool) { return delegations(all).find(key) }
+
+// Intersect is the part of [key, end), in the sense of Op, that begins with a prefix; some key of it must.
+func Intersect(prefix, key, end []byte) (from, to []byte) {
+	if len(end) == 0 {
+		return key, nil
+	}
+	from, to = prefix, PrefixEnd(prefix)
+	if bytes.Compare(key, from) > 0 {
+		from = key
+	}
+	if ToEnd(to) || !ToEnd(end) && bytes.Compare(end, to) < 0 {
+		to = end
+	}
+	return from, to
+}
+
 // Segments part [key, end), in the sense of Op, by some of a scope's delegations, in
 // order of key.
 func Segments(all []Delegation, key, end []byte) (parts []Segment) {

@@ -163,7 +163,10 @@ func (a *app) get() *cobra.Command {
 		Long: "Reads what was final before the command began. With --serializable one node answers\n" +
 			"alone, faster, even without a quorum, and maybe with something old.\n\n" +
 			"-o value ends each value with a line break; -o raw writes the bytes that were put, and no more.\n" +
-			"The table cuts values of more than 60 characters, and ends them with …; other outputs have all.\n\n" + keyHelp,
+			"The table cuts values of more than 60 characters, and ends them with …; other outputs have all.\n\n" +
+			"With --proof the answer carries its proof: that the value is the newest, that the key is absent, or\n" +
+			"that the list is complete. It is verified here, so that the node need not be trusted, and stays in\n" +
+			"FILE for \"aweigh verify\".\n\n" + keyHelp,
 		Example: "  aweigh get /greeting\n  aweigh get /greeting -o value\n  aweigh get /logo -o raw >logo.png\n  aweigh get / --prefix --limit 10\n" +
 			"  aweigh get /greeting --rev 2\n  aweigh get org@wikipedia.en/articles/42.v3",
 	}
@@ -174,6 +177,7 @@ func (a *app) get() *cobra.Command {
 	provisional := provisionalFlag(c, readsProvisionally, "serializable", "rev")
 	version := versionFlag(c, "this version of the object, and not the newest")
 	bounds := rangeFlags(c)
+	proof := a.proofFlags(c, "rev", "limit", "serializable", "provisional", "version")
 	for _, f := range []string{"rev", "limit", "prefix", "from-key", "range-end", "provisional"} {
 		c.MarkFlagsMutuallyExclusive("version", f)
 	}
@@ -187,6 +191,12 @@ func (a *app) get() *cobra.Command {
 			return err
 		}
 		start, end := bounds(name.Key())
+		if proof.asked() {
+			if v > 0 {
+				return fmt.Errorf("%w: a proof is of what a key holds now, not of version %d", errUsage, v)
+			}
+			return a.getProven(ctx, s, proof, start, end)
+		}
 		if one := end == nil && *rev == 0 && !*provisional; one && (v > 0 || !name.Raw()) {
 			ctx, cancel := s.limited(ctx)
 			defer cancel()
@@ -335,14 +345,16 @@ func (a *app) ls() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls [PREFIX]", Short: "List keys", Args: cobra.MaximumNArgs(1),
 		Long: "Lists the keys that start with PREFIX, or all keys. If some of their scopes do not let the node read, it\n" +
-			"lists the keys of the others, names those scopes, and exits with 4.\n\n" + prefixHelp,
-		Example: "  aweigh ls\n  aweigh ls /org/",
+			"lists the keys of the others, names those scopes, and exits with 4.\n\n" +
+			"With --proof the list carries the proof that it is complete: see \"aweigh get --help\".\n\n" + prefixHelp,
+		Example: "  aweigh ls\n  aweigh ls /org/\n  aweigh ls /org/ --proof org.proof",
 	}
 	raw := c.Flags().Bool("raw", false, "take PREFIX as it is")
 	rev := c.Flags().Int64("rev", 0, "as of this revision")
 	limit := c.Flags().Int64("limit", 0, "at most so many keys")
 	serializable := c.Flags().Bool("serializable", false, "the node answers alone")
 	provisional := provisionalFlag(c, readsProvisionally, "serializable", "rev")
+	proof := a.proofFlags(c, "rev", "limit", "serializable", "provisional")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		req := &aweighv1.RangeRequest{
 			Key: []byte{0}, RangeEnd: []byte{0}, KeysOnly: true, Revision: *rev, Limit: *limit, Serializable: *serializable, Provisional: *provisional,
@@ -353,6 +365,9 @@ func (a *app) ls() *cobra.Command {
 				return err
 			}
 			req.Key, req.RangeEnd = key, prefixEnd(key)
+		}
+		if proof.asked() {
+			return a.lsProven(ctx, s, proof, req.Key, req.RangeEnd)
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()

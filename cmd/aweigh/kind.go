@@ -26,6 +26,9 @@ func kindOf(name string, raw []byte) string {
 	if _, err := scope.DecodeKeyProof(raw); err == nil {
 		return is("a proof of a key", "verify")
 	}
+	if _, err := scope.DecodeRangeProof(raw); err == nil {
+		return is("a proof of what keys hold", "verify")
+	}
 	if _, err := scope.DecodeFaultProof(raw); err == nil {
 		return is("a proof of a fault", "verify")
 	}

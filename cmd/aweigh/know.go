@@ -123,23 +123,26 @@ func (a *app) why() *cobra.Command {
 func (a *app) verify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify [FILE]", Short: "Verify a proof or a trail offline", Args: cobra.MaximumNArgs(1),
-		Long: "Verifies a proof that --proof of \"aweigh why\", \"resolve\" or \"trust explain\" wrote,\n" +
+		Long: "Verifies a proof that --proof of \"aweigh get\", \"ls\", \"why\", \"resolve\" or \"trust explain\" wrote,\n" +
 			"without any network, across all epochs since the genesis. Give the network's identity\n" +
 			"from a source that you trust: without it, the proof is only valid in the\n" +
 			"network that it names. For the newest roster see \"aweigh trust verify\".\n\n" +
+			"A proof of \"get\" or \"ls\" shows what the keys held until a final block. Nothing shows that no block\n" +
+			"followed: its time says how old that is, and --at-most refuses what is older.\n\n" +
 			"FILE may be -, standard input.\n\n" +
 			"With --audit, it verifies a trail that \"aweigh audit tail\" wrote: that each line has the hash of\n" +
 			"its entry, that none between the first and the last was changed, added, removed or moved, and\n" +
 			"that a final head holds them all. It names the first line that is wrong. A trail of \"audit tail\n" +
 			"--prefix\" needs the same --prefix here: it may have hashes in the place of lines. These hide\n" +
 			"any entries, also some with such keys.",
-		Example: "  aweigh verify greeting.proof --network 3f1a…\n  aweigh verify greeting.proof --network 3f1a… --trusted 12:9c56…\n" +
+		Example: "  aweigh verify greeting.proof --network 3f1a…\n  aweigh verify org.proof --network 3f1a… --at-most 10s\n  aweigh verify greeting.proof --network 3f1a… --trusted 12:9c56…\n" +
 			"  aweigh verify --audit trail.jsonl --network 3f1a… --checkpoint head.note\n" +
 			"  aweigh verify --audit registry.jsonl --network 3f1a… --prefix /registry/",
 	}
 	var trail trailFlags
 	trail.add(c)
 	network := c.Flags().String("network", "", "identity of the network, 64 hexadecimal digits")
+	atMost := c.Flags().Duration("at-most", 0, "refuse what was the newest longer ago than this, by the clock here")
 	a.trustingFlags(c)
 	output := outputFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
@@ -165,6 +168,12 @@ func (a *app) verify() *cobra.Command {
 		}
 		if len(raw) == 0 {
 			return fmt.Errorf("%w: %s is empty", scope.ErrProof, args[0])
+		}
+		if holds, err := scope.DecodeRangeProof(raw); err == nil {
+			return a.verifiedRange(show.Printer{Out: a.out, Format: format}, holds, *network, pinned, *atMost)
+		}
+		if *atMost > 0 {
+			return fmt.Errorf("%w: --at-most is for proofs of \"aweigh get\" and \"aweigh ls\"", errUsage)
 		}
 		proof, err := scope.DecodeKeyProof(raw)
 		if err != nil {

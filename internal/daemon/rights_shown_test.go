@@ -40,11 +40,15 @@ func TestAnswersNameNoHiddenKeys(t *testing.T) {
 			"tries a rule on": asks(c.Judge, p.ctx, &aweighv1.JudgeRequest{
 				Verb: "nod", Key: pub, Class: "claim", When: "object.key.startsWith('/a/')",
 			}),
-			"looks up": asks(c.History, p.ctx, &aweighv1.HistoryRequest{Key: pub}),
+			"looks up":                           asks(c.History, p.ctx, &aweighv1.HistoryRequest{Key: pub}),
+			"proves the absence of a key beside": asks(c.ProveRange, p.ctx, &aweighv1.ProveRangeRequest{Key: []byte("/a/z")}),
 		} {
 			if may && err != nil || !may && connect.CodeOf(err) != connect.CodePermissionDenied {
 				t.Errorf("%s %s a key that it may not read: %v", user, what, err)
 			}
+		}
+		if err := asks(c.ProveRange, p.ctx, &aweighv1.ProveRangeRequest{Key: pub}); err != nil {
+			t.Errorf("%s proves a key that it may read: %v", user, err)
 		}
 		for _, version := range []int64{0, 2, 3} {
 			m, err := c.Resolve(p.ctx, connect.NewRequest(&aweighv1.ResolveRequest{Key: pub, Version: version}))

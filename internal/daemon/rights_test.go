@@ -261,7 +261,13 @@ func TestUsersBindTheAPI(t *testing.T) {
 		"history": {func(c methods) error {
 			return asks(c.History, ctx, &aweighv1.HistoryRequest{Key: in})
 		}, "rb"},
-		"prove":  {func(c methods) error { return asks(c.Prove, ctx, &aweighv1.ProveRequest{Key: in}) }, ""},
+		"prove": {func(c methods) error { return asks(c.Prove, ctx, &aweighv1.ProveRequest{Key: in}) }, ""},
+		"prove range": {func(c methods) error {
+			return asks(c.ProveRange, ctx, &aweighv1.ProveRangeRequest{Key: in, RangeEnd: append(in, 0)})
+		}, "rb"},
+		"prove range elsewhere": {func(c methods) error {
+			return asks(c.ProveRange, ctx, &aweighv1.ProveRangeRequest{Key: in, RangeEnd: out})
+		}, ""},
 		"backup": {func(c methods) error { return streamed(c.Backup, ctx, &aweighv1.BackupRequest{}) }, ""},
 		"checkpoint": {func(c methods) error {
 			return asks(c.Checkpoint, ctx, &aweighv1.CheckpointRequest{})

@@ -135,9 +135,9 @@ var boundsApart = reasons(map[string]string{
 		"votes.labelAlgorithm votes.labelContentType votes.labelKeyID votes.EdDSA votes.COSEMLDSA65 votes.markFloor votes.markLost votes.cosigned " +
 		"votes/reconcile.format votes/reconcile.saltSize votes/reconcile.sumSize votes/reconcile.nameSize votes/reconcile.sizeEmpty votes/reconcile.sizeHeads " +
 		"votes/reconcile.sizeSplit votes/reconcile.sizeList votes/reconcile.fanout votes/reconcile.maxDepth votes/reconcile.leafSize " +
-		"node/referral.AskLook node/referral.AskResolve node/referral.AskSubmit node/referral.AskProve node/referral.AskReferrals node/referral.AskHistory node/referral.AskJudge node/referral.AskOutcome node/referral.AskEvents",
+		"node/referral.AskLook node/referral.AskResolve node/referral.AskSubmit node/referral.AskProve node/referral.AskReferrals node/referral.AskHistory node/referral.AskJudge node/referral.AskOutcome node/referral.AskEvents node/referral.AskProveRange",
 	"of what signatures, messages and files may hold, which is checked before a state is known": "scope.MaxProofs scope.overhead scope.maxRevocation " +
-		"scope.maxDecisions scope.maxAttested scope.maxAnchorName scope.maxPeerName scope.MaxDescendants scope.MaxProofBytes scope.maxWay scope.maxHeldKeys scope.maxHeldBytes " +
+		"scope.maxDecisions scope.maxAttested scope.maxAnchorName scope.maxPeerName scope.MaxDescendants scope.MaxProofBytes scope.MaxRangeLeaves scope.maxWay scope.maxHeldKeys scope.maxHeldBytes " +
 		"scope.MaxCaller scope.MaxGrants scope.MaxReach scope.MaxKeepAlives scope.maxAccess scope.maxAccessName scope.MaxHashCost scope.maxTxnFactor scope.mostReserve scope.maxReceipts scope.mostUsages " +
 		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL scope.maxRejoinBundles scope.maxRejoinHandovers scope.maxRejoinSigned scope.asideAnEntry " +
 		"votes.MaxBallot votes.MaxComment votes.MaxMotionBallot votes.maxSignature votes.MaxApprovers votes/box.MaxReasons votes/reconcile.MinMessage " +

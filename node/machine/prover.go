@@ -108,12 +108,37 @@ func (p *Prover) Ancestry(above aweigh.Height) (a scope.Ancestry, err error) {
 	return p.ancestry(above, 0)
 }
 
+// Claim returns the ancestry of a final block whose header claims what the keys hold in the state (P61): the block that
+// follows the state, or the newest block of the state if that changed no key and is no older than since. Errors wrap
+// ErrUncovered if there is none, or ErrNoHandovers.
+func (p *Prover) Claim(since aweigh.Instant) (a scope.Ancestry, err error) {
+	h := p.State.Head()
+	a.Head, err = p.History.Finality(h.Height + 1)
+	if errors.Is(err, ErrNoBlock) && h.Height > 0 && h.Time >= since {
+		if a.Head, err = p.History.Finality(h.Height); err == nil && a.Head.Header.Current != h.Current {
+			err = ErrUncovered
+		}
+	}
+	if errors.Is(err, ErrNoBlock) {
+		err = fmt.Errorf("%w: %w", ErrUncovered, err)
+	}
+	if err != nil {
+		return a, err
+	}
+	return p.lead(a, 0)
+}
+
 // ancestry is Ancestry, with the handovers up to a later epoch than that of the block, if that has begun.
 func (p *Prover) ancestry(above aweigh.Height, later aweigh.Epoch) (a scope.Ancestry, err error) {
-	a.Genesis = p.Genesis
 	if a.Head, err = p.History.Cover(p.State.Height(), above); err != nil {
 		return a, err
 	}
+	return p.lead(a, later)
+}
+
+// lead returns an ancestry with what leads to its head.
+func (p *Prover) lead(a scope.Ancestry, later aweigh.Epoch) (_ scope.Ancestry, err error) {
+	a.Genesis = p.Genesis
 	if d := a.Genesis.Descent; d != nil {
 		if a.Above, err = p.Above(d); err != nil {
 			return a, err

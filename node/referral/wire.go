@@ -24,6 +24,8 @@ const (
 	AskJudge     = 7 // the scope's judgment of a verb: a foreignQuery; a foreignSaid
 	AskOutcome   = 8 // the outcome of a mutation: its identity; a list of one Receipt, or nothing
 	AskEvents    = 9 // the changes since a revision: a Watch; Events
+	// AskProveRange asks for the proof of what keys hold: a foreignKeys; a scope.RangePart.
+	AskProveRange = 10
 )
 
 // Question is a question to an anchor of a scope from a node that does not hold the scope.
@@ -95,7 +97,9 @@ type Name struct {
 func (a *Question) Pins() bool { return a.Kind == AskLook || a.Kind == AskEvents }
 
 // Proves reports whether an answer to the question is a proof, so that one answer suffices.
-func (a *Question) Proves() bool { return a.Kind == AskProve || a.Kind == AskReferrals }
+func (a *Question) Proves() bool {
+	return a.Kind == AskProve || a.Kind == AskReferrals || a.Kind == AskProveRange
+}
 
 // cacheable reports whether an answer may be given again for a while.
 func (a *Question) cacheable() bool {

@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69, 0}
 }
 
 // Header says what an answer was read at.
@@ -3203,6 +3203,110 @@ func (x *ProveResponse) GetProof() []byte {
 	return nil
 }
 
+type ProveRangeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	RangeEnd      []byte                 `protobuf:"bytes,2,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"` // as in RangeRequest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveRangeRequest) Reset() {
+	*x = ProveRangeRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveRangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveRangeRequest) ProtoMessage() {}
+
+func (x *ProveRangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveRangeRequest.ProtoReflect.Descriptor instead.
+func (*ProveRangeRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ProveRangeRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ProveRangeRequest) GetRangeEnd() []byte {
+	if x != nil {
+		return x.RangeEnd
+	}
+	return nil
+}
+
+type ProveRangeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Proof         []byte                 `protobuf:"bytes,2,opt,name=proof,proto3" json:"proof,omitempty"` // canonical CBOR of a scope.RangeProof
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveRangeResponse) Reset() {
+	*x = ProveRangeResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveRangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveRangeResponse) ProtoMessage() {}
+
+func (x *ProveRangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveRangeResponse.ProtoReflect.Descriptor instead.
+func (*ProveRangeResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ProveRangeResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *ProveRangeResponse) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
 type CheckpointRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Old           int64                  `protobuf:"varint,1,opt,name=old,proto3" json:"old,omitempty"`       // entries of an older head, with which consistency is to be proven; 0: none
@@ -3213,7 +3317,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3225,7 +3329,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3238,7 +3342,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CheckpointRequest) GetOld() int64 {
@@ -3267,7 +3371,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3279,7 +3383,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3292,7 +3396,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CheckpointResponse) GetHeader() *Header {
@@ -3335,7 +3439,7 @@ type Cosignature struct {
 
 func (x *Cosignature) Reset() {
 	*x = Cosignature{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3347,7 +3451,7 @@ func (x *Cosignature) String() string {
 func (*Cosignature) ProtoMessage() {}
 
 func (x *Cosignature) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3360,7 +3464,7 @@ func (x *Cosignature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cosignature.ProtoReflect.Descriptor instead.
 func (*Cosignature) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Cosignature) GetAnchor() []byte {
@@ -3392,7 +3496,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3404,7 +3508,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3417,7 +3521,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
 }
 
 type Anchor struct {
@@ -3443,7 +3547,7 @@ type Anchor struct {
 
 func (x *Anchor) Reset() {
 	*x = Anchor{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3455,7 +3559,7 @@ func (x *Anchor) String() string {
 func (*Anchor) ProtoMessage() {}
 
 func (x *Anchor) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3468,7 +3572,7 @@ func (x *Anchor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Anchor.ProtoReflect.Descriptor instead.
 func (*Anchor) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Anchor) GetId() []byte {
@@ -3552,7 +3656,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3564,7 +3668,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3577,7 +3681,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Peer) GetId() string {
@@ -3654,7 +3758,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3770,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3783,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *StatusResponse) GetHeader() *Header {
@@ -4009,7 +4113,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4021,7 +4125,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4034,7 +4138,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Pin) GetRoster() string {
@@ -4072,7 +4176,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4188,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4201,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Snapshot) GetHeight() uint64 {
@@ -4165,7 +4269,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4177,7 +4281,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4190,7 +4294,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Problem) GetReason() string {
@@ -4234,7 +4338,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4246,7 +4350,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4259,7 +4363,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *InviteRequest) GetName() string {
@@ -4301,7 +4405,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4313,7 +4417,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4326,7 +4430,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -4358,7 +4462,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4370,7 +4474,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4383,7 +4487,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
 }
 
 type GenesisResponse struct {
@@ -4395,7 +4499,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4407,7 +4511,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4420,7 +4524,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -4438,7 +4542,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4450,7 +4554,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4463,7 +4567,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -4480,7 +4584,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4492,7 +4596,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4505,7 +4609,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -4553,7 +4657,7 @@ type TrustRequest struct {
 
 func (x *TrustRequest) Reset() {
 	*x = TrustRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4565,7 +4669,7 @@ func (x *TrustRequest) String() string {
 func (*TrustRequest) ProtoMessage() {}
 
 func (x *TrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4578,7 +4682,7 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *TrustRequest) GetPolicy() []byte {
@@ -4621,7 +4725,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4633,7 +4737,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4646,7 +4750,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Standing) GetId() []byte {
@@ -4797,7 +4901,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4809,7 +4913,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4822,7 +4926,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Proposal) GetId() []byte {
@@ -4997,7 +5101,7 @@ type TrustResponse struct {
 
 func (x *TrustResponse) Reset() {
 	*x = TrustResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5009,7 +5113,7 @@ func (x *TrustResponse) String() string {
 func (*TrustResponse) ProtoMessage() {}
 
 func (x *TrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5022,7 +5126,7 @@ func (x *TrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
 func (*TrustResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *TrustResponse) GetHeader() *Header {
@@ -5209,7 +5313,7 @@ type VoidApprover struct {
 
 func (x *VoidApprover) Reset() {
 	*x = VoidApprover{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5221,7 +5325,7 @@ func (x *VoidApprover) String() string {
 func (*VoidApprover) ProtoMessage() {}
 
 func (x *VoidApprover) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5234,7 +5338,7 @@ func (x *VoidApprover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoidApprover.ProtoReflect.Descriptor instead.
 func (*VoidApprover) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *VoidApprover) GetId() []byte {
@@ -5300,7 +5404,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5312,7 +5416,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5325,7 +5429,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Usage) GetName() string {
@@ -5373,7 +5477,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5385,7 +5489,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5398,7 +5502,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -5433,7 +5537,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5445,7 +5549,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5458,7 +5562,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -5536,7 +5640,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5548,7 +5652,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5561,7 +5665,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -5602,7 +5706,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5614,7 +5718,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5627,7 +5731,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -5655,7 +5759,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5667,7 +5771,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5680,7 +5784,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -5714,7 +5818,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5726,7 +5830,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5739,7 +5843,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -5768,7 +5872,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5780,7 +5884,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5793,7 +5897,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -5836,7 +5940,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5848,7 +5952,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5861,7 +5965,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -5910,7 +6014,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5922,7 +6026,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5935,7 +6039,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -5999,7 +6103,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6011,7 +6115,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6024,7 +6128,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Place) GetKey() []byte {
@@ -6061,7 +6165,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6073,7 +6177,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6086,7 +6190,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -6121,7 +6225,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6133,7 +6237,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6146,7 +6250,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -6183,7 +6287,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6195,7 +6299,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6208,7 +6312,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -6256,7 +6360,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6268,7 +6372,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6281,7 +6385,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -6358,7 +6462,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6370,7 +6474,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6383,7 +6487,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -6422,7 +6526,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6434,7 +6538,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6447,7 +6551,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -6512,7 +6616,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6524,7 +6628,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6537,7 +6641,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -6579,7 +6683,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6591,7 +6695,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6604,7 +6708,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -6639,7 +6743,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6651,7 +6755,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6664,7 +6768,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -6698,7 +6802,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6710,7 +6814,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6723,7 +6827,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -6787,7 +6891,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6799,7 +6903,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6812,7 +6916,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Motion) GetId() []byte {
@@ -7096,7 +7200,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7108,7 +7212,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7121,7 +7225,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Voter) GetId() []byte {
@@ -7183,7 +7287,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7195,7 +7299,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7208,7 +7312,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -7290,7 +7394,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7302,7 +7406,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7315,7 +7419,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -7426,7 +7530,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7438,7 +7542,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7451,7 +7555,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -7478,7 +7582,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7490,7 +7594,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7503,7 +7607,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -7530,7 +7634,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7542,7 +7646,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7555,7 +7659,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -7583,7 +7687,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7595,7 +7699,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7608,7 +7712,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -7644,7 +7748,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7656,7 +7760,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7669,7 +7773,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -7709,7 +7813,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7721,7 +7825,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7734,7 +7838,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -7759,7 +7863,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7771,7 +7875,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7784,7 +7888,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -7851,7 +7955,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7863,7 +7967,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7876,7 +7980,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -7934,7 +8038,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7946,7 +8050,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7959,7 +8063,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -8007,7 +8111,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8019,7 +8123,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8032,7 +8136,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -8058,7 +8162,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8070,7 +8174,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8083,7 +8187,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -8103,7 +8207,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8115,7 +8219,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8128,7 +8232,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -8155,7 +8259,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8167,7 +8271,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8180,7 +8284,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -8206,7 +8310,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8218,7 +8322,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8231,7 +8335,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -8251,7 +8355,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8263,7 +8367,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8276,7 +8380,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -8327,7 +8431,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8339,7 +8443,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8352,7 +8456,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Scope) GetId() []byte {
@@ -8548,7 +8652,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8560,7 +8664,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8573,7 +8677,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -8649,7 +8753,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8661,7 +8765,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8674,7 +8778,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Said) GetScope() []byte {
@@ -8747,7 +8851,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8759,7 +8863,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8772,7 +8876,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -8833,7 +8937,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8845,7 +8949,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8858,7 +8962,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -8913,7 +9017,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8925,7 +9029,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8938,7 +9042,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -8965,7 +9069,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8977,7 +9081,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8990,7 +9094,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -9024,7 +9128,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9036,7 +9140,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9049,7 +9153,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -9124,7 +9228,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9136,7 +9240,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9149,7 +9253,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -9172,7 +9276,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9184,7 +9288,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9197,7 +9301,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -9243,7 +9347,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9255,7 +9359,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9268,7 +9372,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
 }
 
 type WhoAmIResponse struct {
@@ -9288,7 +9392,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9300,7 +9404,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9313,7 +9417,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -9391,7 +9495,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9403,7 +9507,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9416,7 +9520,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *User) GetName() string {
@@ -9451,7 +9555,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9463,7 +9567,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9476,7 +9580,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *Role) GetName() string {
@@ -9506,7 +9610,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9518,7 +9622,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9531,7 +9635,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *Permission) GetRead() bool {
@@ -9571,7 +9675,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9583,7 +9687,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9596,7 +9700,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -9615,7 +9719,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9627,7 +9731,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9640,7 +9744,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -9910,6 +10014,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\fProveRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\"P\n" +
 	"\rProveResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
+	"\x05proof\x18\x02 \x01(\fR\x05proof\"B\n" +
+	"\x11ProveRangeRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1b\n" +
+	"\trange_end\x18\x02 \x01(\fR\brangeEnd\"U\n" +
+	"\x12ProveRangeResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
 	"\x05proof\x18\x02 \x01(\fR\x05proof\"=\n" +
 	"\x11CheckpointRequest\x12\x10\n" +
@@ -10489,7 +10599,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\x8b\x14\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\xd6\x14\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -10506,7 +10616,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05Judge\x12\x17.aweigh.v1.JudgeRequest\x1a\x18.aweigh.v1.JudgeResponse\x12B\n" +
 	"\aSignals\x12\x19.aweigh.v1.SignalsRequest\x1a\x1a.aweigh.v1.SignalsResponse0\x01\x12@\n" +
 	"\aHistory\x12\x19.aweigh.v1.HistoryRequest\x1a\x1a.aweigh.v1.HistoryResponse\x12:\n" +
-	"\x05Prove\x12\x17.aweigh.v1.ProveRequest\x1a\x18.aweigh.v1.ProveResponse\x129\n" +
+	"\x05Prove\x12\x17.aweigh.v1.ProveRequest\x1a\x18.aweigh.v1.ProveResponse\x12I\n" +
+	"\n" +
+	"ProveRange\x12\x1c.aweigh.v1.ProveRangeRequest\x1a\x1d.aweigh.v1.ProveRangeResponse\x129\n" +
 	"\x04Tail\x12\x16.aweigh.v1.TailRequest\x1a\x17.aweigh.v1.TailResponse0\x01\x12I\n" +
 	"\n" +
 	"Checkpoint\x12\x1c.aweigh.v1.CheckpointRequest\x1a\x1d.aweigh.v1.CheckpointResponse\x12=\n" +
@@ -10546,7 +10658,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 115)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 117)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -10589,84 +10701,86 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*TailItem)(nil),             // 38: aweigh.v1.TailItem
 	(*ProveRequest)(nil),         // 39: aweigh.v1.ProveRequest
 	(*ProveResponse)(nil),        // 40: aweigh.v1.ProveResponse
-	(*CheckpointRequest)(nil),    // 41: aweigh.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),   // 42: aweigh.v1.CheckpointResponse
-	(*Cosignature)(nil),          // 43: aweigh.v1.Cosignature
-	(*StatusRequest)(nil),        // 44: aweigh.v1.StatusRequest
-	(*Anchor)(nil),               // 45: aweigh.v1.Anchor
-	(*Peer)(nil),                 // 46: aweigh.v1.Peer
-	(*StatusResponse)(nil),       // 47: aweigh.v1.StatusResponse
-	(*Pin)(nil),                  // 48: aweigh.v1.Pin
-	(*Snapshot)(nil),             // 49: aweigh.v1.Snapshot
-	(*Problem)(nil),              // 50: aweigh.v1.Problem
-	(*InviteRequest)(nil),        // 51: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),       // 52: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),       // 53: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),      // 54: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),        // 55: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),       // 56: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),         // 57: aweigh.v1.TrustRequest
-	(*Standing)(nil),             // 58: aweigh.v1.Standing
-	(*Proposal)(nil),             // 59: aweigh.v1.Proposal
-	(*TrustResponse)(nil),        // 60: aweigh.v1.TrustResponse
-	(*VoidApprover)(nil),         // 61: aweigh.v1.VoidApprover
-	(*Usage)(nil),                // 62: aweigh.v1.Usage
-	(*ExplainRequest)(nil),       // 63: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 64: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 65: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 66: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 67: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 68: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 69: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 70: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 71: aweigh.v1.NameRequest
-	(*Place)(nil),                // 72: aweigh.v1.Place
-	(*NameResponse)(nil),         // 73: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 74: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 75: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 76: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 77: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 78: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 79: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 80: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 81: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 82: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 83: aweigh.v1.Motion
-	(*Voter)(nil),                // 84: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 85: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 86: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 87: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 88: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 89: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 90: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 91: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 92: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 93: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 94: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 95: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 96: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 97: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 98: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 99: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 100: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 101: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 102: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 103: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 104: aweigh.v1.Said
-	(*ActResponse)(nil),          // 105: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 106: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 107: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 108: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 109: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 110: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 111: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 112: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 113: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 114: aweigh.v1.User
-	(*Role)(nil),                 // 115: aweigh.v1.Role
-	(*Permission)(nil),           // 116: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 117: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 118: aweigh.v1.DisableUsersResponse
+	(*ProveRangeRequest)(nil),    // 41: aweigh.v1.ProveRangeRequest
+	(*ProveRangeResponse)(nil),   // 42: aweigh.v1.ProveRangeResponse
+	(*CheckpointRequest)(nil),    // 43: aweigh.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),   // 44: aweigh.v1.CheckpointResponse
+	(*Cosignature)(nil),          // 45: aweigh.v1.Cosignature
+	(*StatusRequest)(nil),        // 46: aweigh.v1.StatusRequest
+	(*Anchor)(nil),               // 47: aweigh.v1.Anchor
+	(*Peer)(nil),                 // 48: aweigh.v1.Peer
+	(*StatusResponse)(nil),       // 49: aweigh.v1.StatusResponse
+	(*Pin)(nil),                  // 50: aweigh.v1.Pin
+	(*Snapshot)(nil),             // 51: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 52: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 53: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 54: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 55: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 56: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 57: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 58: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 59: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 60: aweigh.v1.Standing
+	(*Proposal)(nil),             // 61: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 62: aweigh.v1.TrustResponse
+	(*VoidApprover)(nil),         // 63: aweigh.v1.VoidApprover
+	(*Usage)(nil),                // 64: aweigh.v1.Usage
+	(*ExplainRequest)(nil),       // 65: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 66: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 67: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 68: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 69: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 70: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 71: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 72: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 73: aweigh.v1.NameRequest
+	(*Place)(nil),                // 74: aweigh.v1.Place
+	(*NameResponse)(nil),         // 75: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 76: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 77: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 78: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 79: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 80: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 81: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 82: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 83: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 84: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 85: aweigh.v1.Motion
+	(*Voter)(nil),                // 86: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 87: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 88: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 89: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 90: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 91: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 92: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 93: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 94: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 95: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 96: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 97: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 98: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 99: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 100: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 101: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 102: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 103: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 104: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 105: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 106: aweigh.v1.Said
+	(*ActResponse)(nil),          // 107: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 108: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 109: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 110: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 111: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 112: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 113: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 114: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 115: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 116: aweigh.v1.User
+	(*Role)(nil),                 // 117: aweigh.v1.Role
+	(*Permission)(nil),           // 118: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 119: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 120: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,   // 0: aweigh.v1.Header.island:type_name -> aweigh.v1.Island
@@ -10716,158 +10830,161 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	4,   // 44: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
 	38,  // 45: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
 	4,   // 46: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
-	4,   // 47: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
-	43,  // 48: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
-	4,   // 49: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
-	45,  // 50: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
-	46,  // 51: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	49,  // 52: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
-	48,  // 53: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
-	7,   // 54: aweigh.v1.StatusResponse.partitions:type_name -> aweigh.v1.Partition
-	11,  // 55: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
-	4,   // 56: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	4,   // 57: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	58,  // 58: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	59,  // 59: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	62,  // 60: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
-	61,  // 61: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
-	4,   // 62: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	64,  // 63: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 64: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	11,  // 65: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 66: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	59,  // 67: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	11,  // 68: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 69: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	72,  // 70: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	11,  // 71: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 72: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 73: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	10,  // 74: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	72,  // 75: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	75,  // 76: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 77: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	72,  // 78: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	34,  // 79: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 80: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	75,  // 81: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 82: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	83,  // 83: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	84,  // 84: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	86,  // 85: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	85,  // 86: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	10,  // 87: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	10,  // 88: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	72,  // 89: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
-	4,   // 90: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	83,  // 91: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 92: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 93: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	83,  // 94: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 95: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	95,  // 96: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	94,  // 97: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	11,  // 98: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 99: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 100: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	102, // 101: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	11,  // 102: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 103: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	76,  // 104: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	104, // 105: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 106: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	114, // 107: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	115, // 108: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 109: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	116, // 110: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	116, // 111: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	11,  // 112: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 113: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	12,  // 114: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	14,  // 115: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	16,  // 116: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	23,  // 117: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	25,  // 118: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	28,  // 119: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	30,  // 120: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	71,  // 121: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	74,  // 122: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	77,  // 123: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	79,  // 124: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	103, // 125: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	106, // 126: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	108, // 127: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	33,  // 128: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	39,  // 129: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	36,  // 130: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	41,  // 131: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	44,  // 132: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	51,  // 133: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	53,  // 134: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	55,  // 135: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	57,  // 136: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	63,  // 137: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	66,  // 138: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	68,  // 139: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	70,  // 140: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	81,  // 141: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	87,  // 142: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	87,  // 143: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	87,  // 144: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	90,  // 145: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	92,  // 146: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	96,  // 147: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	98,  // 148: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	100, // 149: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	8,   // 150: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
-	110, // 151: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	117, // 152: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	112, // 153: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	13,  // 154: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	15,  // 155: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	17,  // 156: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	24,  // 157: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	27,  // 158: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	29,  // 159: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	32,  // 160: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	73,  // 161: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	76,  // 162: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	78,  // 163: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	80,  // 164: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	105, // 165: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	107, // 166: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	109, // 167: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	35,  // 168: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	40,  // 169: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	37,  // 170: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	42,  // 171: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	47,  // 172: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	52,  // 173: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	54,  // 174: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	56,  // 175: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	60,  // 176: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	65,  // 177: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	67,  // 178: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	69,  // 179: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	69,  // 180: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	82,  // 181: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	88,  // 182: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	88,  // 183: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	89,  // 184: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	91,  // 185: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	93,  // 186: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	97,  // 187: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	99,  // 188: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	101, // 189: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	9,   // 190: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
-	111, // 191: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	118, // 192: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	113, // 193: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	154, // [154:194] is the sub-list for method output_type
-	114, // [114:154] is the sub-list for method input_type
-	114, // [114:114] is the sub-list for extension type_name
-	114, // [114:114] is the sub-list for extension extendee
-	0,   // [0:114] is the sub-list for field type_name
+	4,   // 47: aweigh.v1.ProveRangeResponse.header:type_name -> aweigh.v1.Header
+	4,   // 48: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
+	45,  // 49: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
+	4,   // 50: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
+	47,  // 51: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
+	48,  // 52: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
+	51,  // 53: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	50,  // 54: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
+	7,   // 55: aweigh.v1.StatusResponse.partitions:type_name -> aweigh.v1.Partition
+	11,  // 56: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
+	4,   // 57: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 58: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	60,  // 59: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	61,  // 60: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	64,  // 61: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
+	63,  // 62: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
+	4,   // 63: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	66,  // 64: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 65: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	11,  // 66: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 67: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	61,  // 68: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	11,  // 69: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 70: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	74,  // 71: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	11,  // 72: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 73: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 74: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	10,  // 75: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	74,  // 76: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	77,  // 77: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 78: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	74,  // 79: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	34,  // 80: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 81: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	77,  // 82: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 83: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	85,  // 84: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	86,  // 85: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	88,  // 86: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	87,  // 87: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	10,  // 88: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	10,  // 89: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	74,  // 90: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
+	4,   // 91: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	85,  // 92: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 93: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 94: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	85,  // 95: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 96: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	97,  // 97: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	96,  // 98: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	11,  // 99: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 100: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 101: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	104, // 102: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	11,  // 103: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 104: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	78,  // 105: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	106, // 106: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 107: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	116, // 108: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	117, // 109: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 110: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	118, // 111: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	118, // 112: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	11,  // 113: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 114: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	12,  // 115: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	14,  // 116: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	16,  // 117: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	23,  // 118: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	25,  // 119: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	28,  // 120: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	30,  // 121: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	73,  // 122: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	76,  // 123: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	79,  // 124: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	81,  // 125: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	105, // 126: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	108, // 127: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	110, // 128: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	33,  // 129: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	39,  // 130: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	41,  // 131: aweigh.v1.Node.ProveRange:input_type -> aweigh.v1.ProveRangeRequest
+	36,  // 132: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	43,  // 133: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	46,  // 134: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	53,  // 135: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	55,  // 136: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	57,  // 137: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	59,  // 138: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	65,  // 139: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	68,  // 140: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	70,  // 141: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	72,  // 142: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	83,  // 143: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	89,  // 144: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	89,  // 145: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	89,  // 146: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	92,  // 147: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	94,  // 148: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	98,  // 149: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	100, // 150: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	102, // 151: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	8,   // 152: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
+	112, // 153: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	119, // 154: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	114, // 155: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	13,  // 156: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	15,  // 157: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	17,  // 158: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	24,  // 159: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	27,  // 160: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	29,  // 161: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	32,  // 162: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	75,  // 163: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	78,  // 164: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	80,  // 165: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	82,  // 166: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	107, // 167: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	109, // 168: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	111, // 169: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	35,  // 170: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	40,  // 171: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	42,  // 172: aweigh.v1.Node.ProveRange:output_type -> aweigh.v1.ProveRangeResponse
+	37,  // 173: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	44,  // 174: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	49,  // 175: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	54,  // 176: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	56,  // 177: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	58,  // 178: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	62,  // 179: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	67,  // 180: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	69,  // 181: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	71,  // 182: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	71,  // 183: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	84,  // 184: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	90,  // 185: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	90,  // 186: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	91,  // 187: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	93,  // 188: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	95,  // 189: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	99,  // 190: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	101, // 191: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	103, // 192: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	9,   // 193: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
+	113, // 194: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	120, // 195: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	115, // 196: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	156, // [156:197] is the sub-list for method output_type
+	115, // [115:156] is the sub-list for method input_type
+	115, // [115:115] is the sub-list for extension type_name
+	115, // [115:115] is the sub-list for extension extendee
+	0,   // [0:115] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -10889,14 +11006,14 @@ func file_aweigh_v1_aweigh_proto_init() {
 		(*OpResponse_Txn)(nil),
 		(*OpResponse_Merge)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[54].OneofWrappers = []any{}
+	file_aweigh_v1_aweigh_proto_msgTypes[56].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   115,
+			NumMessages:   117,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -68,6 +68,8 @@ const (
 	NodeHistoryProcedure = "/aweigh.v1.Node/History"
 	// NodeProveProcedure is the fully-qualified name of the Node's Prove RPC.
 	NodeProveProcedure = "/aweigh.v1.Node/Prove"
+	// NodeProveRangeProcedure is the fully-qualified name of the Node's ProveRange RPC.
+	NodeProveRangeProcedure = "/aweigh.v1.Node/ProveRange"
 	// NodeTailProcedure is the fully-qualified name of the Node's Tail RPC.
 	NodeTailProcedure = "/aweigh.v1.Node/Tail"
 	// NodeCheckpointProcedure is the fully-qualified name of the Node's Checkpoint RPC.
@@ -156,6 +158,9 @@ type NodeClient interface {
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
 	Prove(context.Context, *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error)
+	// ProveRange gives a proof of what the keys of a range hold, that verifies offline:
+	// the list is complete, and each version was the newest as of a final block.
+	ProveRange(context.Context, *connect.Request[v1.ProveRangeRequest]) (*connect.Response[v1.ProveRangeResponse], error)
 	// Tail streams the entries of the scope's history in order, with hashes and without
 	// values. It shows the key and the author of every change: a caller needs the right
 	// to read all keys of the prefix, and those of the whole scope where none is given.
@@ -323,6 +328,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Prove")),
 			connect.WithClientOptions(opts...),
 		),
+		proveRange: connect.NewClient[v1.ProveRangeRequest, v1.ProveRangeResponse](
+			httpClient,
+			baseURL+NodeProveRangeProcedure,
+			connect.WithSchema(nodeMethods.ByName("ProveRange")),
+			connect.WithClientOptions(opts...),
+		),
 		tail: connect.NewClient[v1.TailRequest, v1.TailResponse](
 			httpClient,
 			baseURL+NodeTailProcedure,
@@ -488,6 +499,7 @@ type nodeClient struct {
 	signals      *connect.Client[v1.SignalsRequest, v1.SignalsResponse]
 	history      *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
 	prove        *connect.Client[v1.ProveRequest, v1.ProveResponse]
+	proveRange   *connect.Client[v1.ProveRangeRequest, v1.ProveRangeResponse]
 	tail         *connect.Client[v1.TailRequest, v1.TailResponse]
 	checkpoint   *connect.Client[v1.CheckpointRequest, v1.CheckpointResponse]
 	status       *connect.Client[v1.StatusRequest, v1.StatusResponse]
@@ -592,6 +604,11 @@ func (c *nodeClient) History(ctx context.Context, req *connect.Request[v1.Histor
 // Prove calls aweigh.v1.Node.Prove.
 func (c *nodeClient) Prove(ctx context.Context, req *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error) {
 	return c.prove.CallUnary(ctx, req)
+}
+
+// ProveRange calls aweigh.v1.Node.ProveRange.
+func (c *nodeClient) ProveRange(ctx context.Context, req *connect.Request[v1.ProveRangeRequest]) (*connect.Response[v1.ProveRangeResponse], error) {
+	return c.proveRange.CallUnary(ctx, req)
 }
 
 // Tail calls aweigh.v1.Node.Tail.
@@ -752,6 +769,9 @@ type NodeHandler interface {
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
 	Prove(context.Context, *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error)
+	// ProveRange gives a proof of what the keys of a range hold, that verifies offline:
+	// the list is complete, and each version was the newest as of a final block.
+	ProveRange(context.Context, *connect.Request[v1.ProveRangeRequest]) (*connect.Response[v1.ProveRangeResponse], error)
 	// Tail streams the entries of the scope's history in order, with hashes and without
 	// values. It shows the key and the author of every change: a caller needs the right
 	// to read all keys of the prefix, and those of the whole scope where none is given.
@@ -913,6 +933,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		NodeProveProcedure,
 		svc.Prove,
 		connect.WithSchema(nodeMethods.ByName("Prove")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeProveRangeHandler := connect.NewUnaryHandler(
+		NodeProveRangeProcedure,
+		svc.ProveRange,
+		connect.WithSchema(nodeMethods.ByName("ProveRange")),
 		connect.WithHandlerOptions(opts...),
 	)
 	nodeTailHandler := connect.NewServerStreamHandler(
@@ -1093,6 +1119,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeHistoryHandler.ServeHTTP(w, r)
 		case NodeProveProcedure:
 			nodeProveHandler.ServeHTTP(w, r)
+		case NodeProveRangeProcedure:
+			nodeProveRangeHandler.ServeHTTP(w, r)
 		case NodeTailProcedure:
 			nodeTailHandler.ServeHTTP(w, r)
 		case NodeCheckpointProcedure:
@@ -1212,6 +1240,10 @@ func (UnimplementedNodeHandler) History(context.Context, *connect.Request[v1.His
 
 func (UnimplementedNodeHandler) Prove(context.Context, *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Prove is not implemented"))
+}
+
+func (UnimplementedNodeHandler) ProveRange(context.Context, *connect.Request[v1.ProveRangeRequest]) (*connect.Response[v1.ProveRangeResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.ProveRange is not implemented"))
 }
 
 func (UnimplementedNodeHandler) Tail(context.Context, *connect.Request[v1.TailRequest], *connect.ServerStream[v1.TailResponse]) error {

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// proofFlags are the flags of a read whose answer carries its proof.
+type proofFlags struct {
+	file    string
+	network string
+	atMost  time.Duration
+	command *cobra.Command
+}
+
+func (a *app) proofFlags(c *cobra.Command, without ...string) *proofFlags {
+	f := &proofFlags{command: c}
+	c.Flags().StringVar(&f.file, "proof", "", "prove the answer, and write the proof to this file; - writes none")
+	c.Flags().StringVar(&f.network, "network", "", "with --proof: identity of the network (default: that of the one that runs here)")
+	c.Flags().DurationVar(&f.atMost, "at-most", 10*time.Second, "with --proof: refuse what was the newest longer ago than this, by the clock here")
+	for _, flag := range without {
+		c.MarkFlagsMutuallyExclusive("proof", flag)
+	}
+	a.trustingFlags(c)
+	return f
+}
+
+func (f *proofFlags) asked() bool { return f.command.Flags().Changed("proof") }
+
+// provenRange asks for a proof of what the keys of a range hold, verifies it, and writes it to the file.
+func (a *app) provenRange(ctx context.Context, s *session, f *proofFlags, key, end []byte) (p *scope.RangeProof, r scope.RangeReport, err error) {
+	if f.command.Flags().Changed("network") {
+		if _, err := networkOf(f.network); err != nil {
+			return p, r, err
+		}
+	} else if f.network = s.network; f.network == "" {
+		return p, r, fmt.Errorf("%w: a proof needs the network's identity, and no network runs here; give it with --network", errUsage)
+	}
+	if f.file == "" {
+		return p, r, fmt.Errorf("%w: --proof takes the name of a file, or - for none", errUsage)
+	}
+	var file *reserved
+	if f.file != "-" {
+		if file, err = reserveNew(f.file); err != nil {
+			return p, r, err
+		}
+		defer file.release()
+	}
+	defer s.waitsFor("a final block that claims what the keys hold, which takes a quorum")()
+	if p, err = s.Client.ProveRange(ctx, key, end); err != nil {
+		return p, r, err
+	}
+	if !bytes.Equal(p.Key, key) || !bytes.Equal(p.End, end) {
+		return p, r, fmt.Errorf("%w: the node answered for another range", scope.ErrProof)
+	}
+	id, err := networkOf(f.network)
+	if err != nil {
+		return p, r, err
+	}
+	if r, err = a.provenFor(p, id, f.atMost); err != nil || file == nil {
+		return p, r, err
+	}
+	return p, r, file.write(p.Encode())
+}
+
+// provenFor verifies a proof for a network, and that it is no older than a time; 0 permits any age.
+func (a *app) provenFor(p *scope.RangeProof, network aweigh.NetworkID, atMost time.Duration) (r scope.RangeReport, err error) {
+	if claimed := p.Parts[0].Ancestry.Genesis.Network(); claimed != network {
+		return r, otherNetwork("the proof", claimed, network)
+	}
+	if r, err = p.Verify(network); err != nil {
+		return r, err
+	}
+	for i := range p.Parts {
+		if err := a.trusts.check(p.Parts[i].Ancestry.Root()); err != nil {
+			return r, err
+		}
+	}
+	if age := r.Age(aweigh.InstantOf(time.Now())); atMost > 0 && age > atMost {
+		return r, fmt.Errorf("%w: it shows what held %s ago, and at most %s is permitted; read it again, or give a larger --at-most",
+			scope.ErrProof, age.Round(time.Millisecond), atMost)
+	}
+	return r, nil
+}
+
+// getProven reads keys with a proof.
+func (a *app) getProven(ctx context.Context, s *session, f *proofFlags, key, end []byte) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	p, r, err := a.provenRange(ctx, s, f, key, end)
+	if err != nil {
+		return err
+	}
+	if err := s.Printer.Proven(p, r, true, time.Now()); err != nil {
+		return err
+	}
+	if len(end) == 0 && len(r.Kvs) == 0 {
+		return fmt.Errorf("%w: %q is absent, which the proof shows", client.ErrNotFound, key)
+	}
+	return nil
+}
+
+// lsProven lists keys with a proof.
+func (a *app) lsProven(ctx context.Context, s *session, f *proofFlags, key, end []byte) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	p, r, err := a.provenRange(ctx, s, f, key, end)
+	if err != nil {
+		return err
+	}
+	return s.Printer.ProvenKeys(p, r, time.Now())
+}
+
+// verifiedRange verifies a proof of what keys hold, and shows it.
+func (a *app) verifiedRange(p show.Printer, proof *scope.RangeProof, network string, pinned bool, atMost time.Duration) error {
+	id := proof.Parts[0].Ancestry.Genesis.Network()
+	if pinned {
+		var err error
+		if id, err = networkOf(network); err != nil {
+			return err
+		}
+	}
+	r, err := a.provenFor(proof, id, atMost)
+	if err != nil {
+		return err
+	}
+	if err := p.Proven(proof, r, pinned, time.Now()); err != nil || p.Format != show.Table {
+		return err
+	}
+	if pinned {
+		_, err = fmt.Fprintf(a.out, "verified here for network %s\n", id)
+	} else {
+		_, err = fmt.Fprintf(a.out, "consistent with itself, for network %s; give --network to compare\n", id)
+	}
+	return err
+}
