@@ -187,7 +187,7 @@ func (c *CheckedBundle) within(verify votes.Verifier) error {
 	n := 0
 	for i := range c.mutations {
 		if r := c.mutations[i].Rejoins; r != nil {
-			if err := r.verify(verify); err != nil {
+			if err := r.verify(verify, c.limits); err != nil {
 				return fmt.Errorf("%w: an island: %w", ErrInvalid, err)
 			}
 		}

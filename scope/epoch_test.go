@@ -34,6 +34,12 @@ func newRealm(t fataler, change func(*Policy)) *realm {
 	if change != nil {
 		change(&g.Policy)
 	}
+	return realmOf(t, g, keys)
+}
+
+// realmOf is a realm of a genesis, whose anchors have these keys.
+func realmOf(t fataler, g Genesis, keys []votes.PrivateKey) *realm {
+	t.Helper()
 	r := &realm{world: newWorldOf(t, g), keys: make(map[aweigh.AnchorID]votes.PrivateKey), names: make(map[string]votes.PrivateKey), away: make(map[aweigh.AnchorID]bool)}
 	for i, k := range keys {
 		r.keys[k.Public().ID()] = k

@@ -62,7 +62,7 @@ type provisional struct {
 const (
 	maxRejoinBundles   = 64
 	maxRejoinHandovers = 16
-	maxRejoinSigned    = 256 // signatures in all
+	maxRejoinSigned    = 256 // signatures in all, besides as many as a roster may have anchors
 )
 
 // asideAnEntry is how many keys one entry about what was set aside may be about, at most: those of a transaction, with
@@ -270,14 +270,14 @@ func (g *provisional) take(p *Provisional) error {
 	return nil
 }
 
-// verify checks the signatures: of the certificates, and on the bundles.
-func (c *CheckedRejoining) verify(verify votes.Verifier) error {
+// verify checks the signatures: of the certificates, of a roster within some limits, and on the bundles.
+func (c *CheckedRejoining) verify(verify votes.Verifier, lim Limits) error {
 	signed := len(c.bundles) + len(c.Final.Certificate.Signatures)
 	for i := range c.Handovers {
 		signed += len(c.Handovers[i].Final.Certificate.Signatures)
 	}
-	if signed > maxRejoinSigned {
-		return fmt.Errorf("%d signatures, at most %d are taken", signed, maxRejoinSigned)
+	if most := maxRejoinSigned + lim.Anchors; signed > most {
+		return fmt.Errorf("%d signatures, at most %d are taken", signed, most)
 	}
 	e, err := c.Origin.Epoch()
 	if err != nil {
