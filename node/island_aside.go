@@ -33,7 +33,11 @@ const (
 	asideCaller = "island:"
 )
 
-var errNoTurn = errors.New("node: another member's turn to open a motion about what was set aside")
+var (
+	errNoTurn = errors.New("node: another member's turn to open a motion about what was set aside")
+	// errNoMotion is wrapped where no motion can open by now: too many are open, or an author's quota is used up.
+	errNoMotion = errors.New("node: no motion opens about what was set aside")
+)
 
 // conflict is a change of an island that was set aside, and the keys of which it was the last change.
 type conflict struct {
@@ -68,22 +72,30 @@ func (n *Node) voteOnAside(ctx context.Context, is *island, rec *scope.IslandRec
 		return err
 	}
 	for _, first := range slices.Sorted(maps.Keys(all)) {
-		err = errors.Join(err, n.voteOn(ctx, is, v.Head(), all[first], open))
+		failure := n.voteOn(ctx, is, v, all[first], open)
+		if err = errors.Join(err, failure); errors.Is(failure, errNoMotion) {
+			break // what has no room for one has none for others
+		}
 	}
 	return err
 }
 
-// asideMotions are the motions about what was set aside that a state knows, by nonce and content.
+// asideMotions are the motions of anchors and their nodes about what was set aside that a state knows, by nonce and
+// content.
 func asideMotions(v *View) (map[aweigh.Hash]bool, error) {
+	e, err := v.Epoch()
+	if err != nil {
+		return nil, err
+	}
 	found := make(map[aweigh.Hash]bool)
 	var bad error
-	err := v.Motions(func(id votes.MotionID, _ bool) bool {
+	err = v.Motions(func(id votes.MotionID, _ bool) bool {
 		mo, _, err := v.Motion(id)
 		if bad = err; bad != nil || mo == nil {
 			return bad == nil
 		}
 		var m scope.Mutation
-		if bad = canon.Decode(mo.Mutation, &m); bad == nil && strings.HasPrefix(m.Caller, asideCaller) {
+		if bad = canon.Decode(mo.Mutation, &m); bad == nil && strings.HasPrefix(m.Caller, asideCaller) && e.IsAnchor(m.Author) {
 			found[asideKey(m.Nonce, m.Content)] = true
 		}
 		return bad == nil
@@ -94,8 +106,8 @@ func asideMotions(v *View) (map[aweigh.Hash]bool, error) {
 func asideKey(nonce, content []byte) aweigh.Hash { return aweigh.Sum(nonce, content) }
 
 // voteOn opens a motion about what one mutation of the island made of some keys, in this member's turn, unless one was
-// opened as of a head of the scope. It returns an error if it is to be tried again.
-func (n *Node) voteOn(ctx context.Context, is *island, head scope.Head, a *conflict, open map[aweigh.Hash]bool) error {
+// opened as of a view of the scope. It returns an error if it is to be tried again.
+func (n *Node) voteOn(ctx context.Context, is *island, v *View, a *conflict, open map[aweigh.Hash]bool) error {
 	p := is.of
 	k := machine.KeyAside(p.id, is.replica.id, a.Mutation)
 	if _, opened, err := n.cfg.Store.Get(k); opened || err != nil || !a.Open() {
@@ -116,28 +128,40 @@ func (n *Node) voteOn(ctx context.Context, is *island, head scope.Head, a *confl
 	switch {
 	case members[int(turn)%len(members)] != p.Status().Self:
 		return errNoTurn
-	case head.Time < begins: // a block may still come that holds what another one signed
-		return errors.Join(errNoTurn, p.cover(ctx, head.Height))
+	case v.Head().Time < begins: // a block may still come that holds what another one signed
+		return errors.Join(errNoTurn, p.cover(ctx, v.Height()))
 	}
 	caller := asideCaller + is.replica.id.Short()
 	if len(of.Caller) > 0 {
 		caller += " " + of.Caller
 	}
-	r, err := p.propose(ctx, scope.Write, content, Once{
+	once := Once{
 		Nonce: nonce, ValidUntil: begins.Add(asideTurn - 1), Justification: of.Justification, Caller: caller[:min(len(caller), scope.MaxCaller)], Patient: true,
-	})
-	switch {
-	case err != nil:
+	}
+	// What would fail is not proposed, as it would be on record each time.
+	out, _, err := v.Foresee(p.mutation(scope.Write, content, once), now)
+	if err != nil {
 		return err
-	case r.Code == scope.Pending:
-		p.log.Info("a change of an island that was set aside is put to the vote", "motion", r.Mutation.Short(), "key", string(a.keys[0]))
+	}
+	if out.Code == scope.Pending {
+		r, err := p.propose(ctx, scope.Write, content, once)
+		if err != nil {
+			return err
+		}
+		if out.Code, out.Reason = r.Code, r.Reason; r.Code == scope.Pending {
+			p.log.Info("a change of an island that was set aside is put to the vote", "motion", r.Mutation.Short(), "key", string(a.keys[0]))
+			return mark()
+		}
+	}
+	switch why := scope.Failure(out.Reason); {
 	case p.time() >= begins.Add(asideTurn):
 		return fmt.Errorf("%w: it was too late", errNoTurn)
-	default:
-		p.log.Warn("a change of an island was set aside, and no motion opens about it", "island", is.replica.id.Short(), "key", string(a.keys[0]), "why", r.Reason)
+	case errors.Is(why, scope.ErrDenied) || errors.Is(why, scope.ErrPatient): // by the policy, whenever it is tried
+		p.log.Warn("a change of an island was set aside, and no motion opens about it", "island", is.replica.id.Short(), "key", string(a.keys[0]), "why", out.Reason)
 		return nil
+	default:
+		return fmt.Errorf("%w: %s: %s", errNoMotion, out.Code, out.Reason)
 	}
-	return mark()
 }
 
 // changed is the content of a mutation that changes the keys of a conflict as the island did, and an entry of the

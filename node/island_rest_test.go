@@ -19,17 +19,7 @@ import (
 // decideApart makes the first two of four nodes decide something provisionally, and waits until the scope has it.
 func decideApart(t *testing.T, ctx context.Context, c *cluster, cut func(bool)) Island {
 	t.Helper()
-	if _, err := c.nodes[0].Txn(ctx, putTxn("/ship/log", "before"), Once{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, ctx, "all have it", func() error {
-		for i := range c.nodes {
-			if c.nodes[i].root.LastHead().Block != c.nodes[0].root.LastHead().Block {
-				return errors.New("not yet")
-			}
-		}
-		return nil
-	})
+	c.before(ctx)
 	cut(true)
 	eventually(t, ctx, "a provisional decision", func() error {
 		_, _, err := c.nodes[0].TxnProvisional(ctx, putTxn("/ship/log", "apart"), Once{})

@@ -21,15 +21,7 @@ func TestWritesWithoutAQuorumNameIslands(t *testing.T) {
 	c, cut := halves(t, 4, 2, policy)
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
-	if _, err := c.nodes[0].Txn(ctx, putTxn("/ship/log", "before"), Once{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, ctx, "both have it", func() error {
-		if c.nodes[1].root.LastHead().Block != c.nodes[0].root.LastHead().Block {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	c.before(ctx)
 	n := c.nodes[0]
 	if all := n.Partitions(n.root.id); len(all) != 0 {
 		t.Errorf("with a quorum: %+v", all)
@@ -100,12 +92,7 @@ func TestNamesAcrossTheBorderStopIslands(t *testing.T) {
 	if _, err := c.nodes[0].Naming(ctx, scope.Naming{Kind: scope.Bind, Key: []byte("/ship/log"), To: []byte("/land/log")}, Once{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, ctx, "both have it", func() error {
-		if c.nodes[1].root.LastHead().Block != c.nodes[0].root.LastHead().Block {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	c.level(ctx)
 	cut(true)
 	for _, n := range c.nodes[:2] {
 		eventually(t, ctx, "the reason", func() error {

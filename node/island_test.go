@@ -85,7 +85,7 @@ func shipPolicy() scope.Policy {
 }
 
 // eventually waits until check returns nil.
-func eventually(t *testing.T, ctx context.Context, what string, check func() error) {
+func eventually(t testing.TB, ctx context.Context, what string, check func() error) {
 	t.Helper()
 	for {
 		err := check()
@@ -100,6 +100,28 @@ func eventually(t *testing.T, ctx context.Context, what string, check func() err
 	}
 }
 
+// before writes a key of the partition, and waits until all nodes have it.
+func (c *cluster) before(ctx context.Context) {
+	c.t.Helper()
+	if _, err := c.nodes[0].Txn(ctx, putTxn("/ship/log", "before"), Once{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.level(ctx)
+}
+
+// level waits until all nodes have the newest block of the first.
+func (c *cluster) level(ctx context.Context) {
+	c.t.Helper()
+	eventually(c.t, ctx, "all have it", func() error {
+		for i := range c.nodes {
+			if c.nodes[i].root.LastHead().Block != c.nodes[0].root.LastHead().Block {
+				return errors.New("not yet")
+			}
+		}
+		return nil
+	})
+}
+
 // TestIslandsDecideAndRejoin: two halves of a network decide provisionally, each on its own. Once they meet, all that
 // does not conflict stands, once, and motions are open about the rest.
 func TestIslandsDecideAndRejoin(t *testing.T) {
@@ -108,17 +130,7 @@ func TestIslandsDecideAndRejoin(t *testing.T) {
 	c, cut := halves(t, 4, 2, shipPolicy())
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
-	if _, err := c.nodes[0].Txn(ctx, putTxn("/ship/log", "before"), Once{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, ctx, "all have it", func() error {
-		for i := range c.nodes {
-			if c.nodes[i].root.LastHead().Block != c.nodes[0].root.LastHead().Block {
-				return errors.New("not yet")
-			}
-		}
-		return nil
-	})
+	c.before(ctx)
 	if _, _, err := c.nodes[0].TxnProvisional(ctx, putTxn("/ship/log", "early"), Once{}); !errors.Is(err, ErrNoIsland) {
 		t.Fatalf("with a quorum: %v", err)
 	}
@@ -200,15 +212,7 @@ func TestFoundersAskAgain(t *testing.T) {
 	c, cut := halves(t, 4, 2, shipPolicy())
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if _, err := c.nodes[0].Txn(ctx, putTxn("/ship/log", "before"), Once{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, ctx, "both have it", func() error {
-		if c.nodes[1].root.LastHead().Block != c.nodes[0].root.LastHead().Block {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	c.before(ctx)
 	ids := []aweigh.AnchorID{c.nodes[0].root.Status().Self, c.nodes[1].root.Status().Self}
 	founder, other := c.nodes[0], c.nodes[1]
 	if least(ids) != ids[0] {
