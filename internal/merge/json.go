@@ -7,16 +7,54 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // members are those of a JSON object, each as compact JSON.
 type members map[string]json.RawMessage
 
-// errShape refuses what is no JSON object, or one that names a member twice, of which a merge would drop one.
+// errShape refuses what is no JSON object, or one that names a member twice, of which a merge would drop one, or by a
+// name that is no Unicode, which the decoder replaces.
 var errShape = errors.New("not an object with members of different names")
 
+// mostLevels bounds objects and arrays within each other: each level is read as often as there are levels around it.
+const mostLevels = 64
+
+// levels is how many objects and arrays are open at once in a JSON text, at most.
+func levels(text []byte) (most int) {
+	open, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			open++
+			most = max(most, open)
+		case c == '}' || c == ']':
+			open--
+		}
+	}
+	return most
+}
+
 // membersOf reads an object.
-func membersOf(text []byte) (members, error) {
+func membersOf(text []byte) (all members, err error) {
+	if all, err = split(text); err != nil {
+		return nil, err
+	}
+	for key, value := range all { // order-free: each on its own
+		if all[key], err = stable(value); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// split reads an object, and leaves its members as they are.
+func split(text []byte) (members, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil, errShape
@@ -28,16 +66,14 @@ func membersOf(text []byte) (members, error) {
 			return nil, err
 		}
 		key, ok := name.(string)
-		if _, twice := all[key]; !ok || twice {
+		if _, twice := all[key]; !ok || twice || strings.ContainsRune(key, utf8.RuneError) {
 			return nil, errShape
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
 			return nil, err
 		}
-		if all[key], err = stable(value); err != nil {
-			return nil, err
-		}
+		all[key] = value
 	}
 	if _, err := d.Token(); err != nil || len(bytes.TrimSpace(text[d.InputOffset():])) > 0 {
 		return nil, errShape
@@ -103,6 +139,9 @@ func quoted(name string) []byte {
 
 // mergeJSON merges objects; ok is false for other values. Of objects on lines of their own the result has lines too.
 func mergeJSON(base, ours, theirs []byte, prefer Side) (r Result, ok bool) {
+	if max(levels(base), levels(ours), levels(theirs)) > mostLevels {
+		return r, false
+	}
 	a, err := membersOf(ours)
 	b, theirErr := membersOf(theirs)
 	o, baseErr := members{}, error(nil)
@@ -159,7 +198,7 @@ func (r *Result) members(path string, base, ours, theirs members, prefer Side) m
 	return out
 }
 
-// member merges one member; nil is none.
+// member merges one member, of which all versions are stable; nil is none.
 func (r *Result) member(path string, base, ours, theirs json.RawMessage, prefer Side) json.RawMessage {
 	equal := func(a, b json.RawMessage) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 	switch {
@@ -168,10 +207,10 @@ func (r *Result) member(path string, base, ours, theirs json.RawMessage, prefer 
 	case equal(base, ours):
 		return theirs
 	}
-	a, err := membersOf(ours)
-	b, theirErr := membersOf(theirs)
+	a, err := split(ours)
+	b, theirErr := split(theirs)
 	if errors.Join(err, theirErr) == nil {
-		o, baseErr := membersOf(base)
+		o, baseErr := split(base)
 		if baseErr != nil {
 			o = members{}
 		}

@@ -69,7 +69,9 @@ func Merge(base, ours, theirs []byte, prefer Side, labels Labels) Result {
 		}
 	}
 	if (known || len(ours) > 0 && len(theirs) > 0) && isText(base) && isText(ours) && isText(theirs) {
-		return mergeText(base, ours, theirs, prefer, labels)
+		if r, ok := mergeText(base, ours, theirs, prefer, labels); ok {
+			return r
+		}
 	}
 	r := Result{Kind: Binary}
 	switch {
@@ -93,13 +95,32 @@ func (s Side) of(ours, theirs []byte) []byte {
 
 func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
-func mergeText(base, ours, theirs []byte, prefer Side, labels Labels) Result {
-	r := Result{Kind: Text, Value: []byte{}, marks: []string{"<<<<<<< " + labels.Ours, ">>>>>>> " + labels.Theirs}}
-	for _, part := range diff3.Diff3Merge(lines(ours), lines(base), lines(theirs), true) {
+// mostSteps bounds what the library does: for each pair of equal lines of two texts, a look at each line. So many take
+// some seconds.
+const mostSteps = 1 << 31
+
+// mergeText merges lines; ok is false for texts of too many lines, or too many equal ones.
+func mergeText(base, ours, theirs []byte, prefer Side, labels Labels) (r Result, ok bool) {
+	r = Result{Kind: Text, Value: []byte{}, marks: []string{"<<<<<<< " + labels.Ours, ">>>>>>> " + labels.Theirs}}
+	o, a, b := lines(base), lines(ours), lines(theirs)
+	head := same(o, a, b, func(all []string, i int) string { return all[i] })
+	o, a, b = o[head:], a[head:], b[head:]
+	tail := same(o, a, b, func(all []string, i int) string { return all[len(all)-1-i] })
+	end := a[len(a)-tail:]
+	begin := lines(ours)[:head]
+	o, a, b = o[:len(o)-tail], a[:len(a)-tail], b[:len(b)-tail]
+	if max(steps(o, a), steps(o, b)) > mostSteps {
+		return r, false
+	}
+	keep := func(part []string) {
+		text := strings.Join(part, "")
+		r.Value, r.Marked = append(r.Value, text...), append(r.Marked, text...)
+	}
+	keep(begin)
+	for _, part := range diff3.Diff3Merge(a, o, b, true) {
 		c := part.Conflict
 		if c == nil {
-			same := strings.Join(part.Ok, "")
-			r.Value, r.Marked = append(r.Value, same...), append(r.Marked, same...)
+			keep(part.Ok)
 			continue
 		}
 		x := Conflict{Base: joined(c.O), Ours: joined(c.A), Theirs: joined(c.B)}
@@ -111,7 +132,27 @@ func mergeText(base, ours, theirs []byte, prefer Side, labels Labels) Result {
 			r.Marked = append(r.Marked, ended(marked.mark)+ended(marked.content)...)
 		}
 	}
-	return r
+	keep(end)
+	return r, true
+}
+
+// same is how many lines are equal in three texts, from the first on as at orders them.
+func same(a, b, c []string, at func([]string, int) string) (n int) {
+	for most := min(len(a), len(b), len(c)); n < most && at(a, n) == at(b, n) && at(a, n) == at(c, n); n++ {
+	}
+	return n
+}
+
+// steps is what the library does for two texts.
+func steps(a, b []string) (n int64) {
+	times := make(map[string]int64)
+	for _, line := range a {
+		times[line]++
+	}
+	for _, line := range b {
+		n += times[line]
+	}
+	return n * int64(min(len(a), len(b)))
 }
 
 // lines are the lines of a text, each with its end.

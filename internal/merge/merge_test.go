@@ -103,3 +103,49 @@ func TestWithoutABaseNothingIsMergedUnseen(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesThatJSONCannotHoldStay: a name that is no Unicode is not replaced by another one; such a value is merged as
+// lines or as a whole.
+func TestNamesThatJSONCannotHoldStay(t *testing.T) {
+	for _, name := range []string{"\xff", `\ud800`, "\ufffd"} {
+		value := func(rest string) []byte { return []byte(`{"` + name + `":1` + rest + "\n}") }
+		ours, theirs := value(`,"b":2`), value(`,"c":1`)
+		r := Merge(value(""), ours, theirs, Ours, Labels{"ours", "theirs"})
+		if r.Kind == JSON || !bytes.Equal(r.Value, ours) || len(r.Conflicts) != 1 {
+			t.Errorf("%q: %s %q, %d conflicts", name, r.Kind, r.Value, len(r.Conflicts))
+		}
+	}
+}
+
+// TestLargeValuesTakeNoLongTime: texts of many lines, or of lines that stand there many times, and objects within each
+// other on many levels, are merged in seconds: as a whole where lines or members would take longer.
+func TestLargeValuesTakeNoLongTime(t *testing.T) {
+	many := strings.Repeat("x\n", 100_000)
+	var different strings.Builder
+	for i := range 100_000 {
+		different.WriteString(fmt.Sprintln(i))
+	}
+	other := different.String()
+	deep := func(n int, value string) string {
+		return strings.Repeat(`{"a":`, n) + `"` + strings.Repeat("z", 100_000) + value + `"` + strings.Repeat("}", n)
+	}
+	for _, c := range []struct {
+		name, base, ours, theirs string
+		kind                     Kind
+		conflicts                int
+	}{
+		{"around", many + "a\nb\nc\n" + many, many + "A\nb\nc\n" + many, many + "a\nb\nC\n" + many, Text, 0},
+		{"between", "a\n" + many + "c\n", "A\n" + many + "c\n", "a\n" + many + "C\n", Binary, 1},
+		{"all different", "a\n" + other + "c\n", "A\n" + other + "c\n", "a\n" + other + "C\n", Binary, 1},
+		{"some levels", deep(60, "1"), deep(60, "2"), deep(60, "1"), JSON, 0},
+		{"many levels", deep(10_000, "1"), deep(10_000, "2"), deep(10_000, "1"), Text, 0},
+	} {
+		r := Merge([]byte(c.base), []byte(c.ours), []byte(c.theirs), Ours, Labels{"ours", "theirs"})
+		if r.Kind != c.kind || len(r.Conflicts) != c.conflicts {
+			t.Errorf("%s: %s with %d conflicts", c.name, r.Kind, len(r.Conflicts))
+		}
+		if want := many + "A\nb\nC\n" + many; c.name == "around" && string(r.Value) != want {
+			t.Errorf("%s: a value of %d bytes", c.name, len(r.Value))
+		}
+	}
+}
