@@ -131,12 +131,8 @@ func (n *Node) voteOn(ctx context.Context, is *island, v *View, a *conflict, ope
 	case v.Head().Time < begins: // a block may still come that holds what another one signed
 		return errors.Join(errNoTurn, p.cover(ctx, v.Height()))
 	}
-	caller := asideCaller + is.replica.id.Short()
-	if len(of.Caller) > 0 {
-		caller += " " + of.Caller
-	}
 	once := Once{
-		Nonce: nonce, ValidUntil: begins.Add(asideTurn - 1), Justification: of.Justification, Caller: caller[:min(len(caller), scope.MaxCaller)], Patient: true,
+		Nonce: nonce, ValidUntil: begins.Add(asideTurn - 1), Justification: of.Justification, Caller: asideFor(is.replica.id, of.Caller), Patient: true,
 	}
 	// What would fail is not proposed, as it would be on record each time.
 	out, _, err := v.Foresee(p.mutation(scope.Write, content, once), now)
@@ -162,6 +158,15 @@ func (n *Node) voteOn(ctx context.Context, is *island, v *View, a *conflict, ope
 	default:
 		return fmt.Errorf("%w: %s: %s", errNoMotion, out.Code, out.Reason)
 	}
+}
+
+// asideFor is the caller of a motion about what an island did for a caller.
+func asideFor(island aweigh.ScopeID, caller string) string {
+	all := asideCaller + island.Short()
+	if caller != "" {
+		all += " " + caller
+	}
+	return strings.ToValidUTF8(all[:min(len(all), scope.MaxCaller)], "")
 }
 
 // changed is the content of a mutation that changes the keys of a conflict as the island did, and an entry of the

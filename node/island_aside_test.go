@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,5 +151,17 @@ func TestOthersOpenNoMotionsForIslands(t *testing.T) {
 	defer v.Close()
 	if open, err := asideMotions(v); err != nil || len(open) > 0 {
 		t.Errorf("%v, %v", open, err)
+	}
+}
+
+// TestCallersOfAsideAreText: the caller of a motion about what was set aside is one that a mutation can have, wherever
+// it is cut.
+func TestCallersOfAsideAreText(t *testing.T) {
+	for n := range 4 {
+		caller := asideFor(aweigh.ScopeID{1}, strings.Repeat("x", n)+strings.Repeat("\u20ac", 80))
+		m := scope.Mutation{Class: scope.Write, Content: canon.Encode(putTxn("/ship/log", "1")), Nonce: make([]byte, 16), Caller: caller, Patient: true}
+		if _, err := scope.OpenMutation(m.Encode()); err != nil {
+			t.Errorf("%q: %v", caller, err)
+		}
 	}
 }
