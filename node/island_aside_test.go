@@ -124,8 +124,8 @@ func TestMotionsAboutIslandsWaitForRoom(t *testing.T) {
 	})
 }
 
-// TestOthersOpenNoMotionsForIslands: a motion of an author that is no anchor is not taken for that of a member, whatever
-// its nonce and its caller.
+// TestOthersOpenNoMotionsForIslands: a motion of an author that is no anchor is not taken for that of a member,
+// whatever its nonce and its caller.
 func TestOthersOpenNoMotionsForIslands(t *testing.T) {
 	c := startClusterUnder(t, 4, shipPolicy(), func(int, *Node) {})
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

@@ -77,7 +77,7 @@ var errSoon = errors.New("no island stands yet")
 
 // standing returns the island that decides on the keys of a partition, or why there is none.
 func (n *Node) standing(p *Replica, part *scope.Partition) (*island, error) {
-	if is := n.islandOf(p, part.Prefix, p.LastHead().Block); is != nil && is.closed.IsZero() {
+	if is := n.islandOf(p, part.Prefix, p.LastHead().Block); is != nil && n.takes(is) {
 		return is, nil
 	}
 	r, apart := p.reachSoon(), n.apart(p)
@@ -96,6 +96,13 @@ func (n *Node) standing(p *Replica, part *scope.Partition) (*island, error) {
 		return nil, fmt.Errorf("%w: there has been no quorum for %v, and the policy asks for %v", errSoon, apart.Round(time.Second), part.After)
 	}
 	return nil, fmt.Errorf("%w: all of its members must have had no quorum for %v", errSoon, part.After)
+}
+
+// takes reports whether an island takes changes.
+func (n *Node) takes(is *island) bool {
+	n.islands.mu.Lock()
+	defer n.islands.mu.Unlock()
+	return is.closed.IsZero()
 }
 
 // islandTry is what came of an attempt to compute the genesis of an island.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,4 +110,35 @@ func TestNamesAcrossTheBorderStopIslands(t *testing.T) {
 			t.Errorf("a write: %v", err)
 		}
 	}
+}
+
+// TestRequestsComeWhileIslandsClose is for the race detector.
+func TestRequestsComeWhileIslandsClose(t *testing.T) {
+	c := startClusterUnder(t, 1, shipPolicy(), func(int, *Node) {})
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c.before(ctx)
+	n := c.nodes[0]
+	p := n.root
+	part := &p.epochs.epoch().Policy.Partitions[0]
+	d := &scope.Descent{Prefix: part.Prefix, Block: p.LastHead().Block, Entry: -1}
+	is := &island{of: p, replica: p, genesis: scope.Genesis{Descent: d}, busy: true}
+	n.islands.mu.Lock()
+	n.islands.all = append(n.islands.all, is)
+	n.islands.mu.Unlock()
+	var closes sync.WaitGroup
+	closes.Go(func() {
+		for range 1000 {
+			n.islands.mu.Lock()
+			is.closed = time.Now()
+			n.islands.mu.Unlock()
+		}
+	})
+	for range 1000 {
+		_, _ = n.standing(p, part)
+	}
+	closes.Wait()
+	n.islands.mu.Lock()
+	n.islands.all = nil
+	n.islands.mu.Unlock()
 }
