@@ -64,7 +64,9 @@ func Parse(r io.Reader) (*aweighv1.TxnRequest, error) {
 			return nil, fmt.Errorf("%w: line %d: %w", ErrSyntax, at, err)
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("%w: line %d has %d bytes or more", ErrSyntax, at+1, maxBytes)
+	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}
 	if all.N == 0 {
