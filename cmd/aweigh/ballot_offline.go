@@ -129,7 +129,7 @@ func (a *app) read(name string, most int64) ([]byte, error) {
 	}
 	raw, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err == nil && int64(len(raw)) > most {
-		err = fmt.Errorf("%s has more than %d bytes", name, most)
+		err = fmt.Errorf("%s: %w: it has more than %d bytes", name, errLarge, most)
 	}
 	return raw, err
 }

@@ -88,6 +88,9 @@ var errSignal = errors.New("interrupted")
 // errUnconfirmed is wrapped where a flag is to confirm what a command would do. No help text says more.
 var errUnconfirmed = errors.New("not confirmed")
 
+// errLarge is wrapped where a file is larger than any that the command reads.
+var errLarge = errors.New("this is not what the command reads")
+
 // errState is wrapped where a command would change nothing, or cannot, as things stand.
 var errState = errors.New("nothing changed")
 
@@ -142,6 +145,7 @@ var codes = []struct {
 	{socket.ErrLong, exitUsage},
 	{policytext.ErrSyntax, exitUsage},
 	{scope.ErrProof, exitUnverified},
+	{errLarge, exitUnverified},
 	{audit.ErrTrail, exitUnverified},
 	{votes.ErrMalformed, exitUnverified},
 	{votes.ErrForged, exitUnverified},

@@ -215,7 +215,9 @@ func (a *app) join() *cobra.Command {
 func (a *app) inviteOf(arg string) (invite node.Invite, err error) {
 	text, given := []byte(arg), node.IsInvite([]byte(arg))
 	if !given {
-		if text, err = a.read(arg, scope.MaxProofBytes); err != nil {
+		if text, err = a.read(arg, scope.MaxProofBytes); errors.Is(err, errLarge) {
+			return invite, fmt.Errorf("%w: %w", errUsage, err)
+		} else if err != nil {
 			return invite, err
 		}
 	}
