@@ -130,7 +130,7 @@ func (p Printer) Island(h *aweighv1.Header, i *aweighv1.Island) error {
 		rows = append(rows, []string{"here", fmt.Sprintf("block %d, revision %d", i.Height, i.Revision)})
 	}
 	if i.Recorded {
-		rows = append(rows, []string{"stands", fmt.Sprintf("%d mutations", i.Stands)}, []string{"set aside", fmt.Sprintf("%d mutations", i.Aside)})
+		rows = append(rows, []string{"stands", Count(i.Stands, "mutation")}, []string{"set aside", Count(i.Aside, "mutation")})
 	}
 	if i.Refused != "" {
 		rows = append(rows, []string{"refused", Line(i.Refused)})

@@ -10,7 +10,7 @@ import (
 
 // TestIslandsNameMotions: an island shows the motion about each change that was set aside, if there is one.
 func TestIslandsNameMotions(t *testing.T) {
-	i := &aweighv1.Island{Id: make([]byte, 32), Recorded: true, Aside: 2, SetAside: []*aweighv1.SetAside{
+	i := &aweighv1.Island{Id: make([]byte, 32), Recorded: true, Stands: 1, Aside: 2, SetAside: []*aweighv1.SetAside{
 		{Key: []byte("/a"), Mutation: []byte{1, 1, 1, 1}, Reason: "changed", Motion: []byte{0xab, 0xcd, 0xef, 1, 2}},
 		{Key: []byte("/b"), Mutation: []byte{2, 2, 2, 2}, Reason: "denied"},
 	}}
@@ -20,7 +20,7 @@ func TestIslandsNameMotions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"/a   01010101  abcdef01  changed", "/b   02020202  -         denied"} {
+	for _, want := range []string{"/a   01010101  abcdef01  changed", "/b   02020202  -         denied", "stands     1 mutation\n", "set aside  2 mutations\n"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, &table)
 		}
