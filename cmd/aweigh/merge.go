@@ -86,13 +86,15 @@ func (a *app) merge() *cobra.Command {
 				return err
 			}
 			if !settled {
+				next := "--resolve FILE"
 				if *conflicts != "" {
 					if err := writeConflicts(*conflicts, m.Result); err != nil {
 						return err
 					}
+					next = "edit " + *conflicts + ", which has the conflicts, and merge with --resolve " + show.Word(*conflicts)
 				}
-				return fmt.Errorf("%w: %s and %s changed the same part (%d of them); nothing was written; next: --ours, --theirs or --resolve FILE",
-					errConflict, show.Key(from.Key), show.Key(to.Key), len(m.Conflicts))
+				return fmt.Errorf("%w: %s and %s changed the same part (%d of them); nothing was written; next: --ours, --theirs or %s",
+					errConflict, show.Key(from.Key), show.Key(to.Key), len(m.Conflicts), next)
 			}
 			return nil
 		}
