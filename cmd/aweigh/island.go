@@ -25,6 +25,18 @@ func provisionalFlag(c *cobra.Command, about string, not ...string) *bool {
 	return f
 }
 
+// unlessProvisional refuses the nonce of a write that waits for approval alone: no island takes one.
+func unlessProvisional(provisional *bool, once func() (*aweighv1.Once, error)) func() (*aweighv1.Once, error) {
+	return func() (*aweighv1.Once, error) {
+		o, err := once()
+		if err == nil && *provisional && o.Patient {
+			return nil, fmt.Errorf("%w: --provisional does not go with the --nonce of a write with --pending: that one waits for approval, "+
+				"and an island asks for none; leave one of them out", errUsage)
+		}
+		return o, err
+	}
+}
+
 const (
 	decidesProvisionally = "without a quorum, have an island of anchors decide, if the policy has a partition for KEY; the exit\n" +
 		"code is 13: it is no decision of the scope yet"

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
 )
 
@@ -35,5 +37,23 @@ func TestProvisionalIsNamedWhereItCanBeAdded(t *testing.T) {
 	}
 	if text := about(&cobra.Command{}, "island 01020304 "+node.Provisionally, nil); strings.Contains(text, "--") {
 		t.Errorf("another command: %s", text)
+	}
+}
+
+// TestProvisionalTakesNoPatientNonce: the nonce of a write that waits for approval alone is refused beside
+// --provisional, and so is no other.
+func TestProvisionalTakesNoPatientNonce(t *testing.T) {
+	for nonce, bad := range map[string]bool{"": false, "aa@1": false, "aa@1@pending": true} {
+		for _, provisional := range []bool{false, true} {
+			once := func() (*aweighv1.Once, error) {
+				if nonce == "" {
+					return new(aweighv1.Once), nil
+				}
+				return parseNonce(nonce)
+			}
+			if _, err := unlessProvisional(&provisional, once)(); errors.Is(err, errUsage) != (bad && provisional) {
+				t.Errorf("%q, provisional %t: %v", nonce, provisional, err)
+			}
+		}
 	}
 }

@@ -48,6 +48,7 @@ func (a *app) put() *cobra.Command {
 	once := patientFlags(c)
 	wait := waitFlag(c)
 	provisional := provisionalFlag(c, decidesProvisionally, "as", "pending", "wait", "if-rev", "if-absent")
+	once = unlessProvisional(provisional, once)
 	c.MarkFlagsMutuallyExclusive("if-rev", "if-absent")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		name, err := nameOf(args[0], *raw, writes)
@@ -307,6 +308,7 @@ func (a *app) del() *cobra.Command {
 	wait := waitFlag(c)
 	bounds := rangeFlags(c)
 	provisional := provisionalFlag(c, decidesProvisionally, "as", "pending", "wait", "prefix", "from-key", "range-end")
+	once = unlessProvisional(provisional, once)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		name, err := newest(args[0], *raw, writes)
 		if err != nil {

@@ -26,6 +26,7 @@ func (a *app) txn() *cobra.Command {
 	once := patientFlags(c)
 	wait := waitFlag(c)
 	provisional := provisionalFlag(c, strings.Replace(decidesProvisionally, "KEY", "its keys", 1), "as", "pending", "wait")
+	once = unlessProvisional(provisional, once)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		in := a.in
 		if len(args) > 0 && args[0] != "-" {
