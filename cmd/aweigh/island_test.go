@@ -10,6 +10,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // TestProvisionalIsNamedWhereItCanBeAdded: the error of a write that an island can decide on names --provisional if the
@@ -55,5 +56,17 @@ func TestProvisionalTakesNoPatientNonce(t *testing.T) {
 				t.Errorf("%q, provisional %t: %v", nonce, provisional, err)
 			}
 		}
+	}
+}
+
+// TestWritesThatTakeNoApprovalAreExplained: the error of a write with --pending that takes none says what to leave out.
+func TestWritesThatTakeNoApprovalAreExplained(t *testing.T) {
+	c := &cobra.Command{Use: "put"}
+	patientFlags(c)
+	if text := about(c, scope.ErrPatient.Error(), nil); !strings.HasSuffix(text, "without --pending and --nonce") {
+		t.Error(text)
+	}
+	if text := about(&cobra.Command{}, scope.ErrPatient.Error(), nil); strings.Contains(text, "--") {
+		t.Errorf("another command: %s", text)
 	}
 }

@@ -65,6 +65,9 @@ const staleHint = "; a serializable read is answered by this node alone, and may
 // readHint is the same hint in the words of a command line.
 const readHint = "; --serializable reads what one node has, without a quorum, and that may be old"
 
+// patientHas is in the errors of writes with --pending that take no approval.
+const patientHas = "it waits for approval alone, and "
+
 // about is the text of an error of a command, without hints that it cannot follow, and with what its flags explain.
 func about(c *cobra.Command, text string, err error) string {
 	text = argumentsMeant(c, text)
@@ -78,6 +81,9 @@ func about(c *cobra.Command, text string, err error) string {
 		text += "; give a shorter --valid-for (aweigh policy show has the limit)"
 	case strings.Contains(text, "valid for longer than the policy's limits.pending") && f.Lookup("pending") != nil:
 		text += "; give a shorter --pending (aweigh policy show has the limit)"
+	}
+	if strings.Contains(text, patientHas) && c.Flags().Lookup("pending") != nil {
+		text += "; no approval of the policy covers this write (aweigh policy show): write it anew without --pending and --nonce"
 	}
 	if f := c.Flags().Lookup("as"); f != nil && f.Changed && strings.Contains(text, "the policy does not permit this author to ") {
 		text += "; \"aweigh auth who KEY\" lists who may, and \"aweigh auth grant\" adds an author"

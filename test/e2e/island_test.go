@@ -89,6 +89,10 @@ func TestIslandVotes(t *testing.T) {
 		if code != 5 {
 			t.Fatalf("exit code %d\n%s%s", code, out, errs)
 		}
+		_, free, code := n.command("put", "/open", "1", "--pending", "48h", "--timeout", "6s", "--api", near.api)
+		if code != 5 || !strings.Contains(free, "it would open no motion") || strings.Contains(errs, "it would open no motion") {
+			t.Errorf("exit code %d; a put that takes no approval says\n%s\none that does\n%s", code, free, errs)
+		}
 		if out, errs, code := n.command("get", key, "--serializable", "--api", near.api); code != 3 {
 			t.Errorf("a read by the node alone: exit code %d, not that there is no such key\n%s%s", code, out, errs)
 		}
