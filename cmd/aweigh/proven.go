@@ -24,7 +24,7 @@ type proofFlags struct {
 
 func (a *app) proofFlags(c *cobra.Command, without ...string) *proofFlags {
 	f := &proofFlags{command: c}
-	c.Flags().StringVar(&f.file, "proof", "", "prove the answer, and write the proof to this file; - writes none")
+	c.Flags().StringVar(&f.file, "proof", "", "prove the answer, verify it here, and write the proof to this file")
 	c.Flags().StringVar(&f.network, "network", "", "with --proof: identity of the network (default: that of the one that runs here)")
 	c.Flags().DurationVar(&f.atMost, "at-most", 10*time.Second, "with --proof: refuse what was the newest longer ago than this, by the clock here")
 	for _, flag := range without {
@@ -45,16 +45,11 @@ func (a *app) provenRange(ctx context.Context, s *session, f *proofFlags, key, e
 	} else if f.network = s.network; f.network == "" {
 		return p, r, fmt.Errorf("%w: a proof needs the network's identity, and no network runs here; give it with --network", errUsage)
 	}
-	if f.file == "" {
-		return p, r, fmt.Errorf("%w: --proof takes the name of a file, or - for none", errUsage)
+	file, err := reserveNew(f.file)
+	if err != nil {
+		return p, r, err
 	}
-	var file *reserved
-	if f.file != "-" {
-		if file, err = reserveNew(f.file); err != nil {
-			return p, r, err
-		}
-		defer file.release()
-	}
+	defer file.release()
 	defer s.waitsFor("a final block that claims what the keys hold, which takes a quorum")()
 	if p, err = s.Client.ProveRange(ctx, key, end); err != nil {
 		return p, r, err
@@ -66,7 +61,7 @@ func (a *app) provenRange(ctx context.Context, s *session, f *proofFlags, key, e
 	if err != nil {
 		return p, r, err
 	}
-	if r, err = a.provenFor(p, id, f.atMost); err != nil || file == nil {
+	if r, err = a.provenFor(p, id, f.atMost); err != nil {
 		return p, r, err
 	}
 	return p, r, file.write(p.Encode())
