@@ -1,11 +1,14 @@
 package sim
 
 import (
+	"bytes"
 	"errors"
 
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/scope/model"
 )
 
 // prover makes proofs from the disk of a node, as the node makes them for clients.
@@ -59,6 +62,7 @@ func (x *watch) proofs(n *Node) {
 			x.reach("key proven")
 		}
 	}
+	x.proveRange(n, p, v)
 	for _, id := range v.Motions() {
 		proof, err := p.Motion(id, 0)
 		if !provable(err) || errors.Is(err, machine.ErrNoMotion) && p.State.Height() < m.Height() {
@@ -74,4 +78,49 @@ func (x *watch) proofs(n *Node) {
 		x.reach("motion proven")
 		break
 	}
+}
+
+// proveRange has a node prove what the keys of a range hold, and verifies that from the network's identity alone.
+func (x *watch) proveRange(n *Node, p *machine.Prover, v *model.View) {
+	a, err := p.Claim(0)
+	if !provable(err) {
+		return // the newest block changed a key, and no header claims that yet
+	}
+	keys, r := v.Keys(), x.exec.rand
+	pick := func() []byte { return keys[r.IntN(len(keys))] }
+	key, end := pick(), []byte(nil)
+	switch r.IntN(4) {
+	case 0: // which may be absent
+		key = append(bytes.Clone(key), "/none"...)
+	case 1:
+		if end = pick(); bytes.Compare(key, end) > 0 {
+			key, end = end, key
+		}
+	case 2:
+		if prefix := n.world.Genesis.Prefix(); len(prefix) > 0 {
+			key, end = prefix, scope.PrefixEnd(prefix)
+		} else {
+			key, end = []byte{0}, []byte{0}
+		}
+	}
+	if bytes.Equal(key, end) && !scope.ToEnd(end) {
+		end = nil
+	}
+	var got *scope.RangeProof
+	part, err := scope.NewRangePart(a, p.State, key, end, 1<<30)
+	if err == nil {
+		if got, err = scope.DecodeRangeProof((&scope.RangeProof{Key: key, End: end, Parts: []scope.RangePart{part}}).Encode()); err == nil {
+			_, err = got.Parts[0].Verify(x.w.scopes[0].id, key, end)
+		}
+	}
+	if x.w.holds(Execution, n, err == nil, "what %q to %q hold is not proven: %v", key, end, err); err != nil {
+		return
+	}
+	want, err := v.Range(key, end, scope.Range{})
+	if errors.Is(err, scope.ErrElsewhere) {
+		return
+	}
+	x.w.holds(Execution, n, err == nil && bytes.Equal(canon.Encode(want.Kvs), canon.Encode(got.Parts[0].Kvs)),
+		"%q to %q is proven to hold %d keys, want %d, or with other content: %v", key, end, len(got.Parts[0].Kvs), len(want.Kvs), err)
+	x.reach("range proven")
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -71,13 +72,23 @@ func TestForgedProofsAreRefused(t *testing.T) {
 
 // sample is a genuine proof.
 type sample struct {
-	proof any
-	w     *World
+	proof    any
+	w        *World
+	key, end []byte // of a proof about a range of keys
 }
 
 // verify reports why a proof is refused.
 func (s sample) verify(proof any) error {
-	out := reflect.ValueOf(proof).MethodByName("Verify").Call([]reflect.Value{reflect.ValueOf(s.w.scopes[0].id)})
+	args := []reflect.Value{reflect.ValueOf(s.w.scopes[0].id)}
+	switch p := proof.(type) {
+	case *scope.RangeProof:
+		if !bytes.Equal(p.Key, s.key) || !bytes.Equal(p.End, s.end) { // the reader knows what it asked for
+			return scope.ErrProof
+		}
+	case *scope.RangePart:
+		args = append(args, reflect.ValueOf(s.key), reflect.ValueOf(s.end))
+	}
+	out := reflect.ValueOf(proof).MethodByName("Verify").Call(args)
 	err, _ := out[len(out)-1].Interface().(error)
 	return err
 }
@@ -137,13 +148,20 @@ func samplesOf(t *testing.T, w *World, all map[string][]sample) {
 		}
 		if v := reflect.ValueOf(proof); !v.IsNil() {
 			name := v.Type().Elem().Name()
-			all[name] = append(all[name], sample{proof, w})
+			all[name] = append(all[name], sample{proof: proof, w: w})
 		}
 	}
 	n := w.Nodes[0]
 	p := n.prover()
 	if a, err := p.Ancestry(0); provable(err) {
 		add(&a, err)
+	}
+	if a, err := p.Claim(0); provable(err) {
+		key, end := []byte(prefix), scope.PrefixEnd([]byte(prefix))
+		part, err := scope.NewRangePart(a, p.State, key, end, 1<<20)
+		must.OK(err, "making a proof")
+		all["RangePart"] = append(all["RangePart"], sample{&part, w, key, end})
+		all["RangeProof"] = append(all["RangeProof"], sample{&scope.RangeProof{Key: key, End: end, Parts: []scope.RangePart{part}}, w, key, end})
 	}
 	if m := w.watch.modelled(); m != nil {
 		v := m.At(m.Height())
