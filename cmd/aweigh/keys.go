@@ -165,9 +165,9 @@ func (a *app) get() *cobra.Command {
 			"alone, faster, even without a quorum, and maybe with something old.\n\n" +
 			"-o value ends each value with a line break; -o raw writes the bytes that were put, and no more.\n" +
 			"The table cuts values of more than 60 characters, and ends them with …; other outputs have all.\n\n" +
-			"With --proof the answer carries its proof: that the value is the newest, that the key is absent, or\n" +
-			"that the list is complete. It is verified here, so that the node need not be trusted, and stays in\n" +
-			"FILE for \"aweigh verify\".\n\n" + keyHelp,
+			"With --verified the answer carries its proof: that the value is the newest, that the key is absent, or\n" +
+			"that the list is complete. It is verified here, so that no node need be trusted; if the answer of one\n" +
+			"does not hold, the next is asked. --proof also writes the proof to a file, for \"aweigh verify\".\n\n" + keyHelp,
 		Example: "  aweigh get /greeting\n  aweigh get /greeting -o value\n  aweigh get /logo -o raw >logo.png\n  aweigh get / --prefix --limit 10\n" +
 			"  aweigh get /greeting --rev 2\n  aweigh get org@wikipedia.en/articles/42.v3",
 	}
@@ -348,8 +348,8 @@ func (a *app) ls() *cobra.Command {
 		Use: "ls [PREFIX]", Short: "List keys", Args: cobra.MaximumNArgs(1),
 		Long: "Lists the keys that start with PREFIX, or all keys. If some of their scopes do not let the node read, it\n" +
 			"lists the keys of the others, names those scopes, and exits with 4.\n\n" +
-			"With --proof the list carries the proof that it is complete: see \"aweigh get --help\".\n\n" + prefixHelp,
-		Example: "  aweigh ls\n  aweigh ls /org/\n  aweigh ls /org/ --proof org.proof",
+			"With --verified or --proof the list carries the proof that it is complete: see \"aweigh get --help\".\n\n" + prefixHelp,
+		Example: "  aweigh ls\n  aweigh ls /org/\n  aweigh ls /org/ --verified",
 	}
 	raw := c.Flags().Bool("raw", false, "take PREFIX as it is")
 	rev := c.Flags().Int64("rev", 0, "as of this revision")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -16,25 +15,28 @@ import (
 
 // proofFlags are the flags of a read whose answer carries its proof.
 type proofFlags struct {
-	file    string
-	network string
-	atMost  time.Duration
-	command *cobra.Command
+	file     string
+	verified bool
+	network  string
+	atMost   time.Duration
+	command  *cobra.Command
 }
 
 func (a *app) proofFlags(c *cobra.Command, without ...string) *proofFlags {
 	f := &proofFlags{command: c}
 	c.Flags().StringVar(&f.file, "proof", "", "prove the answer, verify it here, and write the proof to this file")
-	c.Flags().StringVar(&f.network, "network", "", "with --proof: identity of the network (default: that of the one that runs here)")
-	c.Flags().DurationVar(&f.atMost, "at-most", 10*time.Second, "with --proof: refuse what was the newest longer ago than this, by the clock here")
+	c.Flags().BoolVar(&f.verified, "verified", false, "believe no node: the answer carries its proof, which is verified here")
+	c.Flags().StringVar(&f.network, "network", "", "with --proof and --verified: identity of the network (default: that of the one that runs here)")
+	c.Flags().DurationVar(&f.atMost, "at-most", 10*time.Second, "with --proof and --verified: refuse what was the newest longer ago than this, by the clock here")
 	for _, flag := range without {
 		c.MarkFlagsMutuallyExclusive("proof", flag)
+		c.MarkFlagsMutuallyExclusive("verified", flag)
 	}
 	a.trustingFlags(c)
 	return f
 }
 
-func (f *proofFlags) asked() bool { return f.command.Flags().Changed("proof") }
+func (f *proofFlags) asked() bool { return f.verified || f.command.Flags().Changed("proof") }
 
 // provenRange asks for a proof of what the keys of a range hold, verifies it, and writes it to the file.
 func (a *app) provenRange(ctx context.Context, s *session, f *proofFlags, key, end []byte) (p *scope.RangeProof, r scope.RangeReport, err error) {
@@ -45,23 +47,20 @@ func (a *app) provenRange(ctx context.Context, s *session, f *proofFlags, key, e
 	} else if f.network = s.network; f.network == "" {
 		return p, r, fmt.Errorf("%w: a proof needs the network's identity, and no network runs here; give it with --network", errUsage)
 	}
-	file, err := reserveNew(f.file)
-	if err != nil {
-		return p, r, err
+	var file *reserved
+	if f.command.Flags().Changed("proof") {
+		if file, err = reserveNew(f.file); err != nil {
+			return p, r, err
+		}
+		defer file.release()
 	}
-	defer file.release()
 	defer s.waitsFor("a final block that claims what the keys hold, which takes a quorum")()
-	if p, err = s.Client.ProveRange(ctx, key, end); err != nil {
-		return p, r, err
-	}
-	if !bytes.Equal(p.Key, key) || !bytes.Equal(p.End, end) {
-		return p, r, fmt.Errorf("%w: the node answered for another range", scope.ErrProof)
-	}
 	id, err := networkOf(f.network)
 	if err != nil {
 		return p, r, err
 	}
-	if r, err = a.provenFor(p, id, f.atMost); err != nil {
+	p, r, err = s.Client.Verified(id, f.atMost, a.trustsRange).Range(ctx, key, end)
+	if err != nil || file == nil {
 		return p, r, err
 	}
 	return p, r, file.write(p.Encode())
@@ -75,16 +74,24 @@ func (a *app) provenFor(p *scope.RangeProof, network aweigh.NetworkID, atMost ti
 	if r, err = p.Verify(network); err != nil {
 		return r, err
 	}
-	for i := range p.Parts {
-		if err := a.trusts.check(p.Parts[i].Ancestry.Root()); err != nil {
-			return r, err
-		}
+	if err := a.trustsRange(p); err != nil {
+		return r, err
 	}
 	if age := r.Age(aweigh.InstantOf(time.Now())); atMost > 0 && age > atMost {
 		return r, fmt.Errorf("%w: it shows what held %s ago, and at most %s is permitted; read it again, or give a larger --at-most",
 			scope.ErrProof, age.Round(time.Millisecond), atMost)
 	}
 	return r, nil
+}
+
+// trustsRange refuses a proof that does not lead through the roster that the user trusts.
+func (a *app) trustsRange(p *scope.RangeProof) error {
+	for i := range p.Parts {
+		if err := a.trusts.check(p.Parts[i].Ancestry.Root()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // getProven reads keys with a proof.

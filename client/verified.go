@@ -1,0 +1,119 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Verified reads keys and believes no node: each answer carries its proof, which is checked from the network's identity
+// alone. An answer that does not hold, that is too old, or that goes back behind an earlier one is refused, and the
+// next node is asked. Safe for concurrent use.
+type Verified struct {
+	client  *Client
+	network aweigh.NetworkID
+	atMost  time.Duration
+	check   func(*scope.RangeProof) error
+
+	mu   sync.Mutex
+	seen map[aweigh.ScopeID]scope.Attestation // the newest block that claimed what keys hold
+}
+
+// Verified returns a reader for a network. It refuses what was the newest longer ago than atMost, by the clock here; 0
+// permits any age. Each proof that holds is also given to check, which may refuse it; check may be nil.
+func (c *Client) Verified(network aweigh.NetworkID, atMost time.Duration, check func(*scope.RangeProof) error) *Verified {
+	return &Verified{client: c, network: network, atMost: atMost, check: check, seen: make(map[aweigh.ScopeID]scope.Attestation)}
+}
+
+// Range reads the keys [key, end), in the sense of scope.Op. If no node gives an answer that holds, the error wraps
+// scope.ErrProof and names each node whose answer does not.
+func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangeProof, r scope.RangeReport, err error) {
+	var failed []error // of the nodes asked so far
+	v.client.order(ctx, func(e *endpoint) bool {
+		if p, r, err = v.ask(ctx, e, key, end); err == nil {
+			return true
+		}
+		failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
+		return ctx.Err() != nil || !errors.Is(err, scope.ErrProof) && !elsewhere(err)
+	})
+	if err != nil {
+		return nil, scope.RangeReport{}, errors.Join(failed...)
+	}
+	return p, r, nil
+}
+
+// ask asks one node.
+func (v *Verified) ask(ctx context.Context, e *endpoint, key, end []byte) (*scope.RangeProof, scope.RangeReport, error) {
+	ask := method[aweighv1.ProveRangeRequest, aweighv1.ProveRangeResponse](aweighv1connect.NodeClient.ProveRange)
+	resp, err := ask.at(ctx, e, &aweighv1.ProveRangeRequest{Key: key, RangeEnd: end})
+	if err != nil {
+		return nil, scope.RangeReport{}, err
+	}
+	return v.holds(resp.Proof, key, end)
+}
+
+// Get reads one key. The error wraps ErrNotFound if it is absent, which the proof shows.
+func (v *Verified) Get(ctx context.Context, key []byte) (scope.KeyValue, error) {
+	_, r, err := v.Range(ctx, key, nil)
+	if err != nil {
+		return scope.KeyValue{}, err
+	}
+	if len(r.Kvs) == 0 {
+		return scope.KeyValue{}, fmt.Errorf("%w: %q", ErrNotFound, key)
+	}
+	return r.Kvs[0], nil
+}
+
+// holds checks an answer. Errors wrap scope.ErrProof, or are those of check.
+func (v *Verified) holds(raw, key, end []byte) (*scope.RangeProof, scope.RangeReport, error) {
+	p, err := scope.DecodeRangeProof(raw)
+	if err == nil && (!bytes.Equal(p.Key, key) || !bytes.Equal(p.End, end)) {
+		err = fmt.Errorf("%w: it is about another range", scope.ErrProof)
+	}
+	if err != nil {
+		return nil, scope.RangeReport{}, err
+	}
+	r, err := p.Verify(v.network)
+	if err != nil {
+		return nil, r, err
+	}
+	if age := r.Age(aweigh.InstantOf(time.Now())); v.atMost > 0 && age > v.atMost {
+		return nil, r, fmt.Errorf("%w: it shows what held %s ago, and at most %s is permitted", scope.ErrProof, age.Round(time.Millisecond), v.atMost)
+	}
+	if v.check != nil {
+		if err := v.check(p); err != nil {
+			return nil, r, err
+		}
+	}
+	return p, r, v.goesOn(r)
+}
+
+// goesOn refuses an answer of blocks before those of an earlier answer, or of others at the same height, and remembers
+// its blocks.
+func (v *Verified) goesOn(r scope.RangeReport) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range r.Parts {
+		head, before := &r.Parts[i].Head, v.seen[r.Parts[i].Scope]
+		switch {
+		case head.Height < before.Height:
+			return fmt.Errorf("%w: it is of block %d of scope %s, and an earlier answer was of block %d", scope.ErrProof,
+				head.Height, r.Parts[i].Scope.Short(), before.Height)
+		case head.Height == before.Height && head.Block != before.Block:
+			return fmt.Errorf("%w: block %d of scope %s is %s, and was %s in an earlier answer: anchors signed both", scope.ErrProof,
+				head.Height, r.Parts[i].Scope.Short(), head.Block.Short(), before.Block.Short())
+		}
+	}
+	for i := range r.Parts {
+		v.seen[r.Parts[i].Scope] = r.Parts[i].Head
+	}
+	return nil
+}

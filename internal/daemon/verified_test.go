@@ -1,0 +1,145 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// deceiver serves the API of a node, and lies about what keys hold.
+type deceiver struct {
+	aweighv1connect.UnimplementedNodeHandler
+	node  aweighv1connect.NodeClient
+	lie   atomic.Pointer[func(*scope.RangeProof)]
+	asked atomic.Int64
+}
+
+// Status implements aweighv1connect.NodeHandler.
+func (x *deceiver) Status(ctx context.Context, r *connect.Request[aweighv1.StatusRequest]) (*connect.Response[aweighv1.StatusResponse], error) {
+	return x.node.Status(ctx, connect.NewRequest(r.Msg))
+}
+
+// ProveRange implements aweighv1connect.NodeHandler.
+func (x *deceiver) ProveRange(ctx context.Context, r *connect.Request[aweighv1.ProveRangeRequest]) (*connect.Response[aweighv1.ProveRangeResponse], error) {
+	x.asked.Add(1)
+	resp, err := x.node.ProveRange(ctx, connect.NewRequest(r.Msg))
+	if err != nil {
+		return nil, err
+	}
+	p, err := scope.DecodeRangeProof(resp.Msg.Proof)
+	if err != nil {
+		return nil, err
+	}
+	(*x.lie.Load())(p)
+	return connect.NewResponse(&aweighv1.ProveRangeResponse{Header: resp.Msg.Header, Proof: p.Encode()}), nil
+}
+
+// TestVerifiedReadersAreNotDeceived: a reader that believes no node gets the truth from an honest one, whatever the
+// first one says, and names the one that lied.
+func TestVerifiedReadersAreNotDeceived(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, 1)
+	p := newPorts(t, r.on[0])
+	put := func(key, value string) {
+		t.Helper()
+		must[*connect.Response[aweighv1.PutResponse]](t)(p.api("").Put(p.ctx, connect.NewRequest(&aweighv1.PutRequest{Key: []byte(key), Value: []byte(value)})))
+	}
+	put("/a", "old")
+	put("/b", "1")
+	old, err := p.api("").ProveRange(p.ctx, connect.NewRequest(&aweighv1.ProveRangeRequest{Key: []byte("/a"), RangeEnd: []byte("/c")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("/a", "new")
+	x := &deceiver{node: p.api("")}
+	mux := http.NewServeMux()
+	mux.Handle(aweighv1connect.NewNodeHandler(x))
+	liar := httptest.NewUnstartedServer(mux)
+	liar.Config.Protocols = new(http.Protocols)
+	liar.Config.Protocols.SetUnencryptedHTTP2(true)
+	liar.Start()
+	defer liar.Close()
+	genesis, err := r.dirs[0].ReadGenesis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := genesis.Hash()
+	for name, lie := range map[string]func(*scope.RangeProof){ // order-free: each with clients of its own
+		"another value": func(p *scope.RangeProof) { p.Parts[0].Kvs[0].Value = []byte("false") },
+		"a hidden key": func(p *scope.RangeProof) {
+			p.Parts[0].Kvs = p.Parts[0].Kvs[:1]
+			p.Parts[0].Leaves.Leaves = p.Parts[0].Leaves.Leaves[:1]
+		},
+		"nothing":       func(p *scope.RangeProof) { p.Parts[0].Kvs, p.Parts[0].Leaves.Leaves = nil, nil },
+		"another range": func(p *scope.RangeProof) { p.End = []byte("/b") },
+		"the past": func(p *scope.RangeProof) {
+			was, err := scope.DecodeRangeProof(old.Msg.Proof)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			*p = *was
+		},
+	} {
+		x.lie.Store(&lie)
+		both, err := client.Dial(liar.URL, r.on[0].API())
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone, err := client.Dial(liar.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader := both.Verified(network, 0, nil)
+		if name == "the past" { // which a reader knows that has been here since
+			honest := func(*scope.RangeProof) {}
+			x.lie.Store(&honest)
+			if _, _, err := reader.Range(p.ctx, []byte("/a"), []byte("/c")); err != nil {
+				t.Fatal(err)
+			}
+			x.lie.Store(&lie)
+		}
+		asked := x.asked.Load()
+		_, got, err := reader.Range(p.ctx, []byte("/a"), []byte("/c"))
+		if err != nil || len(got.Kvs) != 2 || string(got.Kvs[0].Value) != "new" {
+			t.Errorf("%s: %+v, %v", name, got.Kvs, err)
+		}
+		if x.asked.Load() == asked {
+			t.Errorf("%s: the liar was not asked", name)
+		}
+		only := alone.Verified(network, 0, nil)
+		if name == "the past" {
+			only = alone.Verified(network, 1, nil) // a nanosecond: no answer is as new
+		}
+		_, _, err = only.Range(p.ctx, []byte("/a"), []byte("/c"))
+		if !errors.Is(err, scope.ErrProof) || !strings.Contains(err.Error(), strings.TrimPrefix(liar.URL, "http://")) {
+			t.Errorf("%s, from the liar alone: %v", name, err)
+		}
+		for _, c := range []*client.Client{both, alone} {
+			c.Close()
+		}
+	}
+	honest, err := client.Dial(r.on[0].API())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer honest.Close()
+	reader := honest.Verified(network, 0, nil)
+	if v, err := reader.Get(p.ctx, []byte("/a")); err != nil || string(v.Value) != "new" {
+		t.Error(v, err)
+	}
+	if _, err := reader.Get(p.ctx, []byte("/none")); !errors.Is(err, client.ErrNotFound) {
+		t.Error(err)
+	}
+}
