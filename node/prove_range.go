@@ -206,6 +206,14 @@ func (f *remoteScope) proveRange(ctx context.Context, key, end []byte) (p scope.
 // proveRangeForeign answers a peer that does not hold the scope. It proves nothing of scopes below: the peer asks their
 // anchors.
 func (n *Replica) proveRangeForeign(ctx context.Context, p machine.Peer, q *inquiry, a *referral.Answer) ([]byte, error) {
+	size, err := n.weighRange(ctx, p, q)
+	if err == nil {
+		err = n.charge(ctx, p, 0, size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.Paid = size
 	part, head, err := n.proveRange(ctx, q.keys.Key, q.keys.End)
 	if err != nil {
 		return nil, err
@@ -215,6 +223,20 @@ func (n *Replica) proveRangeForeign(ctx context.Context, p machine.Peer, q *inqu
 	}
 	a.Said(&head)
 	return canon.Encode(part), nil
+}
+
+// weighRange returns how many bytes the keys of a question hold, and charges the peer for the look.
+func (n *Replica) weighRange(ctx context.Context, p machine.Peer, q *inquiry) (size int, err error) {
+	v, err := n.Read(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	if err := v.owns(q.about); err != nil && !errors.Is(err, scope.ErrElsewhere) { // scopes below may have some of them
+		return 0, err
+	}
+	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: q.keys.Key, End: q.keys.End, Range: &scope.Range{}}}}
+	return n.weighForeign(ctx, p, v, &t, 0)
 }
 
 // leafNames are the keys that a proof shows, with those beside the range.
