@@ -88,7 +88,29 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0x7e7e5))}.undo(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x151a4d5))}.islands(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x1f4e17))}.inventions(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0xfa57))}.fast(&s)
 	return s
+}
+
+// fast makes one world in eight of mode bft one of mode fast, which is the same but for that. One in ten of the worlds of
+// either mode, if their epochs end, changes to the other, and half of these back.
+func (d drawing) fast(s *Scenario) {
+	n := &s.Network
+	if n.Mode != "bft" {
+		return
+	}
+	other := "fast"
+	if d.one(8) {
+		n.Mode, other = "fast", "bft"
+	}
+	if ends := n.EpochTime > 0 || n.EpochBlocks > 0 && n.EpochBlocks <= 20; !ends || !d.one(10) {
+		return
+	}
+	at := d.between(0, s.Stop/2)
+	s.Govern = append(slices.Clone(s.Govern), Motion{Kind: "policy", At: at, Mode: other})
+	if d.one(2) {
+		s.Govern = append(s.Govern, Motion{Kind: "policy", At: d.between(at, s.Stop), Mode: n.Mode})
+	}
 }
 
 // long makes one world in twelve last for hours, and returns in how many bursts it is busy. Receipts, leases, motions

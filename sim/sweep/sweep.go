@@ -66,9 +66,6 @@ const enoughWorlds = 500
 // rare are goals that so few drawn worlds reach that only sweeps of manyWorlds must. Scenarios reach them.
 var rare = []string{"warning credited", "readmitted"}
 
-// undrawn are goals that no drawn world can reach. Scenarios reach them.
-var undrawn = []string{"mode changed", "one round"}
-
 // manyWorlds is how many worlds must reach every goal.
 const manyWorlds = 10_000
 
@@ -79,7 +76,7 @@ func (r *Result) Missing() (names []string) {
 		return nil
 	}
 	for _, g := range r.Goals {
-		if g.Count == 0 && !slices.Contains(undrawn, g.Name) && (r.Worlds >= manyWorlds || !slices.Contains(rare, g.Name)) {
+		if g.Count == 0 && (r.Worlds >= manyWorlds || !slices.Contains(rare, g.Name)) {
 			names = append(names, g.Name)
 		}
 	}
