@@ -23,6 +23,8 @@ type replay struct {
 	rules quorum.Rules
 	all   quorum.Weights // honest anchors, and one liar if there is weight that lies
 	seeds map[[3]uint8]aweigh.Hash
+	leads map[string]aweigh.Hash // mode fast: by the leaders of all views
+	seen  map[string]int         // mode fast: what the traces reached
 }
 
 func newReplay(t *testing.T, rules quorum.Rules, honest []uint64, liars uint64, views int) *replay {
@@ -42,9 +44,15 @@ func newReplay(t *testing.T, rules quorum.Rules, honest []uint64, liars uint64, 
 	return r
 }
 
-func name(i int) aweigh.AnchorID  { return aweigh.AnchorID{byte(i + 1)} }
-func hashOf(b block) aweigh.Hash  { return aweigh.Hash{byte(b)} }
-func blockOf(h aweigh.Hash) block { return block(h[0]) }
+func name(i int) aweigh.AnchorID { return aweigh.AnchorID{byte(i + 1)} }
+func hashOf(b block) aweigh.Hash { return aweigh.Hash{byte(b)} }
+func blockOf(h aweigh.Hash) block {
+	if h == quorum.NoBlock {
+		return 0
+	}
+	return block(h[0])
+}
+
 func subject(k quorum.Kind, v int, b block) quorum.Subject {
 	s := quorum.Subject{Kind: k, View: aweigh.View(v)}
 	if k != quorum.Nullify {
@@ -92,7 +100,11 @@ func (r *replay) vote(i int, s quorum.Subject) quorum.Vote {
 // subjects are those of all votes of a world.
 func (r *replay) subjects() (all []quorum.Subject) {
 	for v := 1; v <= r.world.views; v++ {
-		all = append(all, subject(quorum.Nullify, v, 0))
+		if r.world.fast {
+			all = append(all, ballotOf(v, 0), ballotOf(v, block(2*v)), ballotOf(v, block(2*v+1)))
+		} else {
+			all = append(all, subject(quorum.Nullify, v, 0))
+		}
 		for b := block(2 * v); b <= block(2*v+1); b++ {
 			all = append(all, subject(quorum.Notarize, v, b), subject(quorum.Finalize, v, b))
 		}
@@ -109,7 +121,7 @@ func (x votes) has(s quorum.Subject) bool {
 	case quorum.Finalize:
 		return x.finalized(v) == b
 	}
-	return x.nullified(v)
+	return x.names(v, b)
 }
 
 // own are the votes that an anchor has on record.
@@ -255,16 +267,15 @@ func (r *replay) tell(s *state, i int, p probe, certs []quorum.Certificate, v, l
 
 // run steps an engine, answers its questions, and returns what it signs, for blocks on which parents.
 func (r *replay) run(e *quorum.Engine, i int, patient bool, in []quorum.Input, offered *quorum.Proposal, s *state) (signed []move) {
-	now, idle := start, 0
+	now, idle, placed := start, 0, s.parents
+	if offered != nil {
+		placed[blockOf(offered.Vote.Block)] = blockOf(offered.Parent)
+	}
 	for range 12 {
 		out := e.Step(now, append(in, quorum.Work(true))...)
 		in = nil
 		for _, x := range out.Sign {
-			m := move{subject: x, parent: s.parents[blockOf(x.Block)]}
-			if offered != nil && offered.Vote.Block == x.Block {
-				m.parent = blockOf(offered.Parent)
-			}
-			signed = append(signed, m)
+			signed = append(signed, move{subject: x, parent: placed[blockOf(x.Block)]})
 			in = append(in, r.vote(i, x))
 		}
 		for _, c := range out.Check {
@@ -279,6 +290,7 @@ func (r *replay) run(e *quorum.Engine, i int, patient bool, in []quorum.Input, o
 				}
 				m.subject = subject(r.rules.Mode.Vouch(), v, block(2*v+1)) // a second block of one leader
 			}
+			placed[blockOf(m.subject.Block)] = m.parent
 			signed = append(signed, m)
 			in = append(in, quorum.Proposal{Vote: r.vote(i, m.subject), Parent: b.Parent})
 		}

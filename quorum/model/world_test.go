@@ -126,16 +126,24 @@ func (w *world) certs(s *state) (c certs) {
 			old.from = w.epochs[e].from
 			w.count(s, v, &old, &c)
 		}
+		w.settle(s, v, &c) // what the ballots of a later epoch may carry stands on it
 	}
 	if w.foreignProofs {
 		w.share(&c)
 	}
-	for b := block(2); b <= block(2*w.views+1); b++ {
-		for a := b; c.finalized[b] && a > root && w.of(a.view()) == w.of(b.view()); a = s.parents[a] {
+	for v := 1; v <= w.views; v++ {
+		w.settle(s, v, &c)
+	}
+	return c
+}
+
+// settle notes what is final by the finalizations of a view.
+func (w *world) settle(s *state, v int, c *certs) {
+	for b := block(2 * v); b <= block(2*v+1); b++ {
+		for a := b; c.finalized[b] && a > root && w.of(a.view()) == w.of(v); a = s.parents[a] {
 			c.final[a] = true
 		}
 	}
-	return c
 }
 
 // count adds the certificates of a view, by the weights and thresholds of an epoch.
