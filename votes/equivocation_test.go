@@ -38,6 +38,23 @@ func TestContradictionsProveTheFault(t *testing.T) {
 	}
 }
 
+// TestFaultsOfAnEpochOfAnotherModeAreProven: ballots to nullify name a block in mode fast alone, and an epoch can have
+// another mode than the one before.
+func TestFaultsOfAnEpochOfAnotherModeAreProven(t *testing.T) {
+	w := newWorld(t, Ed25519, 4)
+	named := quorum.Subject{Kind: quorum.Nullify, View: notarizeA.View, Block: quorum.NoBlock}
+	e, err := NewEquivocation(w.ballot(1, named), w.ballot(1, notarizeA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Check(w.Keyring.Under(w.domain)); err != nil {
+		t.Errorf("in the next epoch: %v", err)
+	}
+	if err := e.Check(w.Keyring); !errors.Is(err, ErrMalformed) {
+		t.Errorf("in an epoch of mode bft: %v", err)
+	}
+}
+
 func TestHonestBallotsProveNoFault(t *testing.T) {
 	w := newWorld(t, Ed25519, 4)
 	next := notarizeB

@@ -19,6 +19,7 @@ type Keyring struct {
 	keys    members
 	prefix  []byte   // what all signed messages begin with: context, format, domain
 	verify  Verifier // nil: directly, with the parsed keys
+	earlier bool     // the domain is of an earlier epoch, in whatever mode
 }
 
 // NewKeyring returns the keyring of a domain. It does not check the domain's Roster and Policy against its other
@@ -68,12 +69,13 @@ func (k *Keyring) With(v Verifier) *Keyring {
 }
 
 // Under returns a keyring with the same keys, and more, for ballots of another domain, to check ballots of an earlier
-// epoch. It cannot check certificates.
+// epoch, of whatever mode that was. It cannot check certificates.
 func (k *Keyring) Under(d Domain, more ...PublicKey) *Keyring {
 	c := *k
 	c.keys = k.keys.with(more)
 	c.domain = d
 	c.prefix = domainPrefix(&d)
+	c.earlier = true
 	return &c
 }
 
@@ -115,7 +117,7 @@ func (k *Keyring) Ballot(v quorum.Vote) Ballot {
 // CheckVote verifies a vote as a ballot of this domain. The error wraps
 // ErrMalformed, ErrNotInRoster or ErrForged.
 func (k *Keyring) CheckVote(v quorum.Vote) error {
-	if !k.rules.Allows(v.Subject) {
+	if allowed := k.rules.Allows(v.Subject) || k.earlier && v.Subject.Valid(); !allowed {
 		return fmt.Errorf("%w: subject %v", ErrMalformed, v.Subject)
 	}
 	return k.signed(k.statement(&v.Subject), &v.Signature)
