@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -172,12 +173,20 @@ func (l *startupBarrier) end(m *Machine) bool {
 	return true
 }
 
-// hold keeps a subject until the barrier is over. At most most subjects are kept, the newest.
+// hold keeps a subject until the barrier is over. At most most subjects are kept, those of the highest views: an engine
+// asks for each once, and may ask to finalize blocks of views that it left long ago.
 func (l *startupBarrier) hold(s quorum.Subject, most int) {
 	l.wanted = true
-	if l.held = append(l.held, s); len(l.held) > most {
-		l.held = l.held[1:] // its view is long over
+	if l.held = append(l.held, s); len(l.held) <= most {
+		return
 	}
+	lowest := 0
+	for i, h := range l.held {
+		if h.View < l.held[lowest].View {
+			lowest = i
+		}
+	}
+	l.held = slices.Delete(l.held, lowest, lowest+1)
 }
 
 // maxHeld bounds the subjects that are held. Two or three belong to the current view; where one round decides, there
