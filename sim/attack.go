@@ -47,6 +47,8 @@ func newAttack(name string) attack {
 		return &pose{}
 	case "invent":
 		return &invent{}
+	case "divide":
+		return &divide{}
 	}
 	if p := newTrustAttack(name); p != nil {
 		return p

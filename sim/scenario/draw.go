@@ -92,8 +92,8 @@ func Draw(seed uint64) Scenario {
 	return s
 }
 
-// fast makes one world in eight of mode bft one of mode fast, which is the same but for that. One in ten of the worlds of
-// either mode, if their epochs end, changes to the other, and half of these back.
+// fast makes one world in eight of mode bft one of mode fast, in which half of the roles divide views as well. One in
+// ten of the worlds of either mode, if their epochs end, changes to the other, and half of these back.
 func (d drawing) fast(s *Scenario) {
 	n := &s.Network
 	if n.Mode != "bft" {
@@ -102,6 +102,7 @@ func (d drawing) fast(s *Scenario) {
 	other := "fast"
 	if d.one(8) {
 		n.Mode, other = "fast", "bft"
+		d.divided(s)
 	}
 	if ends := n.EpochTime > 0 || n.EpochBlocks > 0 && n.EpochBlocks <= 20; !ends || !d.one(10) {
 		return
@@ -110,6 +111,17 @@ func (d drawing) fast(s *Scenario) {
 	s.Govern = append(slices.Clone(s.Govern), Motion{Kind: "policy", At: at, Mode: other})
 	if d.one(2) {
 		s.Govern = append(s.Govern, Motion{Kind: "policy", At: d.between(at, s.Stop), Mode: n.Mode})
+	}
+}
+
+// divided makes half of the roles divide views as well.
+func (d drawing) divided(s *Scenario) {
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		lone := slices.ContainsFunc(r.Attacks, func(p string) bool { return slices.Contains(alone, p) })
+		if d.one(2) && !lone {
+			r.Attacks = append(slices.Clone(r.Attacks), "divide")
+		}
 	}
 }
 

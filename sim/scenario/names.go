@@ -44,6 +44,7 @@ var Attacks = []Named{
 	{"interject", "proposes out of turn, as soon as it hears of a leader's block"},
 	{"pose", "signs changes that only others may make, and states that root or another asked for them"},
 	{"invent", "makes up islands, certifies what it likes of them, and brings it back"},
+	{"divide", "shows each half another block, and gives up the views in which it voted, naming another block before each"},
 }
 
 // FaultKinds are the kinds of faults that befall a world, for Fault.Kind. To add one: sim.World.begin puts it into
@@ -136,7 +137,7 @@ var ballotAttacks = []string{"bury", "bothways", "stuff", "counterfeit", "heckle
 var scopeAttacks = []string{"mutiny"}
 
 // besides are attacks that are drawn by themselves, on top of the others of a role.
-var besides = []string{"forge", "interject", "pose", "invent"}
+var besides = []string{"forge", "interject", "pose", "invent", "divide"}
 
 // usual are the names of the attacks that are drawn for any role.
 func usual() []Named { return Attacks[:len(Attacks)-len(ballotAttacks)-len(scopeAttacks)-len(besides)] }
