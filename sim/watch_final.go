@@ -58,7 +58,7 @@ func (x *watch) finalized(n *Node, note machine.Finalized) {
 	t := x.ballots[said{note.Epoch, quorum.Subject{Kind: quorum.Finalize, View: note.View, Block: note.Block}}]
 	if e.Policy.Rules.Mode == quorum.Fast && (t == nil || t.weight < need) {
 		if t = x.ballots[said{note.Epoch, quorum.Subject{Kind: quorum.Notarize, View: note.View, Block: note.Block}}]; t != nil {
-			if need = e.Policy.Rules.FastBounds(e.Roster.Weights).Final; t.weight >= need {
+			if need = oneRound(e.Policy.Rules, e.Roster.Weights); t.weight >= need {
 				x.reach("one round")
 			}
 		}
