@@ -61,8 +61,12 @@ func (r *RangeReport) Age(now aweigh.Instant) (age time.Duration) {
 
 // NewRangePart shows what the keys of [key, end), in the sense of Op, hold in s. The header to which the ancestry leads
 // claims that: it is of the block that follows s, or of one that changed no key. The error wraps ErrLongRange if these
-// are more than MaxRangeLeaves, or hold more bytes than most.
+// are more than MaxRangeLeaves, or hold more bytes than most, and ErrElsewhere
+// for keys that are not below the prefix of the scope.
 func NewRangePart(a Ancestry, s *State, key, end []byte, most int) (p RangePart, err error) {
+	if !Covers([]byte(s.head.Prefix), key, end) {
+		return p, fmt.Errorf("%w: %q to %q", ErrElsewhere, key, end)
+	}
 	from, to := bounds(key, end)
 	tree, err := s.Current()
 	if err != nil {

@@ -56,6 +56,9 @@ func (tw *tower) prove(t testing.TB, level int, key, end []byte) *RangeProof {
 	t.Helper()
 	p := &RangeProof{Key: key, End: end}
 	for i := level; i < len(tw.realms); i++ {
+		if i > level {
+			key, end = Intersect(tw.realms[i].g.Prefix(), key, end)
+		}
 		part, err := NewRangePart(tw.ancestry[i], tw.parents[i], key, end, 1<<20)
 		if err != nil {
 			t.Fatal(err)

@@ -108,6 +108,9 @@ func (x *watch) proveRange(n *Node, p *machine.Prover, v *model.View) {
 	}
 	var got *scope.RangeProof
 	part, err := scope.NewRangePart(a, p.State, key, end, 1<<30)
+	if errors.Is(err, scope.ErrElsewhere) {
+		return
+	}
 	if err == nil {
 		if got, err = scope.DecodeRangeProof((&scope.RangeProof{Key: key, End: end, Parts: []scope.RangePart{part}}).Encode()); err == nil {
 			_, err = got.Parts[0].Verify(x.w.scopes[0].id, key, end)
