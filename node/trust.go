@@ -56,12 +56,8 @@ type Usage struct {
 	Made int64 // changes that count at its rate at the moment
 }
 
-// FewestToFail holds the smallest numbers of anchors that could do harm; one more than there are if all together could
-// not.
-type FewestToFail struct {
-	Stop  int // could stop the scope
-	Break int // could, lying together, make it finalize two histories
-}
+// FewestToFail is scope.FewestToFail.
+type FewestToFail = scope.FewestToFail
 
 // Government returns the government as of this node's state. under is a policy that might take effect with the next
 // epoch; nil stands for the one that will. Errors about it wrap scope.ErrInvalid.
@@ -136,26 +132,8 @@ func (g *Government) forecast(s *scope.State, under *scope.Policy) (err error) {
 		policy = *under
 		g.Next, g.Stoppable, err = s.ForecastUnder(policy)
 	}
-	g.Few, g.NextFew = fewestToFail(g.Epoch.Policy.Rules, g.Epoch.Roster.Weights), fewestToFail(policy.Rules, g.Next.Weights)
+	g.Few, g.NextFew = scope.Fewest(g.Epoch.Policy.Rules, g.Epoch.Roster.Weights), scope.Fewest(policy.Rules, g.Next.Weights)
 	return err
-}
-
-func fewestToFail(r quorum.Rules, w quorum.Weights) FewestToFail {
-	total := w.Total()
-	most, heads := uint64(0), uint32(0)
-	for _, k := range []quorum.Kind{quorum.Notarize, quorum.Finalize, quorum.Nullify} {
-		most, heads = max(most, r.For(k).Threshold(total)), max(heads, r.For(k).MinAnchors)
-	}
-	stop := trust.Fewest(w, total-most+1)
-	if heads > 0 {
-		stop = min(stop, w.Len()-int(heads)+1)
-	}
-	n, f, s := r.Notarize.Threshold(total), r.Finalize.Threshold(total), r.Nullify.Threshold(total)
-	lie := min(2*n, f+s) - total
-	if fast := r.FastBounds(w); fast.Final > 0 { // P56 to P58
-		stop, lie = min(stop, trust.Fewest(w, total-fast.Leave+1)), min(lie, fast.Lying+1)
-	}
-	return FewestToFail{stop, trust.Fewest(w, lie)}
 }
 
 // standings fills in the anchors.

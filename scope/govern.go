@@ -33,6 +33,7 @@ type government struct {
 	carried agenda
 	loaded  bool
 	changed bool
+	goes    *Handed             // what the decision to delegate that was looked at last would hand over
 	by      map[aweigh.Hash]int // mutations of each anchor
 	outside int
 }
@@ -67,6 +68,11 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	}
 	if err := x.loadAgenda(); err != nil {
 		return nil, err
+	}
+	if x.foresees {
+		if failure, err := x.foresee(d); failure != nil || err != nil {
+			return failure, err
+		}
 	}
 	if d.Kind == Retire {
 		if failure, err := x.admissible(d); failure != nil || err != nil {
@@ -290,6 +296,7 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 			return x.spend(units)
 		}
 	})
+	x.government.goes = h.sum(failure == nil)
 	return ignore(failure, errEnough), err
 }
 

@@ -36,6 +36,9 @@ func (x *execution) propose(m *CheckedMutation, a *Approval, p *plan) (failure, 
 		return errors.New("scope: the policy asks for approval, and voters could not tell what transactions within a transaction would do; send it without"), nil
 	}
 	basis, err := x.basis(p)
+	if err == nil && x.foresees {
+		x.impact, err = x.impactOfPlan(m, p)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -129,6 +129,8 @@ var boundsRead = reasons(map[string]string{
 var boundsApart = reasons(map[string]string{
 	"how much of a tree is made at once, which changes no root":                                "scope.rebuiltAtOnce",
 	"of mode fast: anchors must agree on the one, and by the other whether a view may be left": "quorum.exactLying quorum.spare",
+	"of what a report lists, which is signed and is the same for all readers": "scope.maxTouched scope.maxTouchedBytes scope.maxSeats scope.maxAsked " +
+		"scope.maxFlips scope.maxReformText scope.maxFlipQueries",
 	"format: encodings and hashes depend on it": "scope.Format scope.scopeBytes scope.revBytes " +
 		"scope.userKey scope.escape scope.escapeZero scope.escapeEnd scope.longestTombstone scope.leastCompare scope.leastOp scope.leastReach scope.timeStep scope.ofIsland " +
 		"votes.Format votes.majorUint votes.majorBytes votes.majorArray votes.majorNegative votes.majorText votes.majorMap votes.simpleTrue votes.tagSign1 " +
