@@ -39,6 +39,7 @@ type Node interface {
 type Routes interface {
 	Names
 	deciding
+	foreseeing
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]machine.Receipt, error)
@@ -55,6 +56,7 @@ type Part interface {
 	Health
 	governing
 	trusting
+	foreseeingDecisions
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
 	Tail(ctx context.Context, t node.Tail, deliver func(node.TailPage) error) error

@@ -37,13 +37,15 @@ type right struct {
 
 // rights are those of all methods. A method that is missing is refused.
 var rights = map[string]right{
-	aweighv1connect.NodePutProcedure:     {may: ofTxn(putTxn), local: provisional, sees: seesTxn(putTxn)},
-	aweighv1connect.NodeDeleteProcedure:  {may: ofTxn(deleteTxn), local: provisional, sees: seesTxn(deleteTxn)},
-	aweighv1connect.NodeTxnProcedure:     {may: ofTxn(TxnOf), local: provisional, sees: seesTxn(TxnOf)},
-	aweighv1connect.NodeRangeProcedure:   {may: reading[*aweighv1.RangeRequest], local: serializable, reads: true, sees: requestlog.Reads},
-	aweighv1connect.NodeSubmitProcedure:  {may: submitting, local: never, sees: seesBundle},
-	aweighv1connect.NodeCompactProcedure: {may: ruling, local: never, sees: requestlog.Writes},
-	aweighv1connect.NodeWatchProcedure:   {may: reading[*aweighv1.WatchRequest], sees: requestlog.Reads},
+	aweighv1connect.NodePutProcedure:    {may: ofTxn(putTxn), local: provisional, sees: seesTxn(putTxn)},
+	aweighv1connect.NodeDeleteProcedure: {may: ofTxn(deleteTxn), local: provisional, sees: seesTxn(deleteTxn)},
+	aweighv1connect.NodeTxnProcedure:    {may: ofTxn(TxnOf), local: provisional, sees: seesTxn(TxnOf)},
+	aweighv1connect.NodeRangeProcedure:  {may: reading[*aweighv1.RangeRequest], local: serializable, reads: true, sees: requestlog.Reads},
+	aweighv1connect.NodeSubmitProcedure: {may: submitting, local: never, sees: seesBundle},
+	// It tells of all names of the objects that would change, and of the keys of a range.
+	aweighv1connect.NodeForecastProcedure: {may: ruling, local: serializable, sees: requestlog.Reads},
+	aweighv1connect.NodeCompactProcedure:  {may: ruling, local: never, sees: requestlog.Writes},
+	aweighv1connect.NodeWatchProcedure:    {may: reading[*aweighv1.WatchRequest], sees: requestlog.Reads},
 
 	aweighv1connect.NodeNameProcedure: {may: ruling, local: never, sees: requestlog.Writes}, // it reaches all aliases of an object
 	aweighv1connect.NodeResolveProcedure: {

@@ -49,6 +49,7 @@ func (a *app) put() *cobra.Command {
 	wait := waitFlag(c)
 	provisional := provisionalFlag(c, decidesProvisionally, "as", "pending", "wait", "if-rev", "if-absent")
 	once = unlessProvisional(provisional, once)
+	dry := dryFlag(c, "provisional", "nonce", "token", "wait")
 	c.MarkFlagsMutuallyExclusive("if-rev", "if-absent")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		name, err := nameOf(args[0], *raw, writes)
@@ -93,6 +94,9 @@ func (a *app) put() *cobra.Command {
 			if !conditional { // the object may be moved again meanwhile
 				conditional, *rev = true, r.Kv.ModRevision
 			}
+		}
+		if *dry {
+			return a.foreseePut(ctx, s, req, conditional, *rev, as)
 		}
 		if as.given() {
 			compare := []scope.Compare(nil)
@@ -309,6 +313,7 @@ func (a *app) del() *cobra.Command {
 	bounds := rangeFlags(c)
 	provisional := provisionalFlag(c, decidesProvisionally, "as", "pending", "wait", "prefix", "from-key", "range-end")
 	once = unlessProvisional(provisional, once)
+	dry := dryFlag(c, "provisional", "nonce", "token", "wait")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		name, err := newest(args[0], *raw, writes)
 		if err != nil {
@@ -324,6 +329,9 @@ func (a *app) del() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		if *dry {
+			return a.foresee(ctx, s, &aweighv1.ForecastRequest{Change: &aweighv1.ForecastRequest_Delete{Delete: req}}, as)
+		}
 		var resp *aweighv1.DeleteResponse
 		if as.given() {
 			resp, err = as.remove(ctx, s, req)

@@ -163,6 +163,7 @@ func fresh(text string) ([]byte, error) {
 func (a *app) naming(c *cobra.Command, kind aweighv1.NameRequest_Kind, fill func(ctx context.Context, s *session, req *aweighv1.NameRequest, args []string) error) *cobra.Command {
 	as := a.asFlags(c)
 	once, wait := patientFlags(c), waitFlag(c)
+	dry := dryFlag(c, "nonce", "token", "wait")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		o, err := once()
 		if err != nil {
@@ -176,6 +177,9 @@ func (a *app) naming(c *cobra.Command, kind aweighv1.NameRequest_Kind, fill func
 		req := &aweighv1.NameRequest{Kind: kind, Once: o}
 		if err := fill(ctx, s, req, args); err != nil {
 			return err
+		}
+		if *dry {
+			return a.foresee(ctx, s, &aweighv1.ForecastRequest{Change: &aweighv1.ForecastRequest_Name{Name: req}}, as)
 		}
 		var resp *aweighv1.NameResponse
 		if as.given() {

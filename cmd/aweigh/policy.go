@@ -167,6 +167,7 @@ func (a *app) policySet() *cobra.Command {
 	}
 	changes := changeFlags(c)
 	once, here := onceFlags(c), hereFlag(c)
+	dry := dryFlag(c, "here", "nonce")
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -188,6 +189,9 @@ func (a *app) policySet() *cobra.Command {
 		}
 		if err := a.warnElsewhere(ctx, s, r, old, p); err != nil {
 			return err
+		}
+		if *dry {
+			return a.foreseeDecision(ctx, s, scope.Decision{Kind: scope.SetPolicy, Policy: &p})
 		}
 		return a.setPolicy(ctx, s, r, old, p, once, *here)
 	})

@@ -214,6 +214,7 @@ func (a *app) scopeCreate() *cobra.Command {
 	here := hereFlag(c)
 	asIs := c.Flags().Bool("as-is", false, "go on, though PREFIX looks like a mistake, or too few of the anchors are reachable")
 	once := onceFlags(c)
+	dry := dryFlag(c, "here", "nonce")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
 		defer cancel()
@@ -267,6 +268,11 @@ func (a *app) scopeCreate() *cobra.Command {
 				errUnconfirmed, n-away, show.Count(n, "anchor"), show.Key(prefix))
 		}
 		d := scope.Decision{Kind: scope.Delegate, Child: child}
+		if *dry {
+			in := *s
+			in.Client = s.Client.In(inScope(above))
+			return a.foreseeDecision(limited, &in, d)
+		}
 		return a.decideAbove(ctx, s, above, d, once, *here, func(ctx context.Context) error { return s.awaitScope(ctx, prefix) })
 	})
 }

@@ -27,6 +27,7 @@ func (a *app) txn() *cobra.Command {
 	wait := waitFlag(c)
 	provisional := provisionalFlag(c, strings.Replace(decidesProvisionally, "KEY", "its keys", 1), "as", "pending", "wait")
 	once = unlessProvisional(provisional, once)
+	dry := dryFlag(c, "provisional", "nonce", "token", "wait")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		in := a.in
 		if len(args) > 0 && args[0] != "-" {
@@ -53,6 +54,9 @@ func (a *app) txn() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		if *dry {
+			return a.foresee(ctx, s, &aweighv1.ForecastRequest{Change: &aweighv1.ForecastRequest_Txn{Txn: req}}, as)
+		}
 		var resp *aweighv1.TxnResponse
 		if as.given() {
 			var t scope.Txn

@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71, 0}
 }
 
 // Header says what an answer was read at.
@@ -2276,6 +2276,277 @@ func (x *SubmitResponse) GetOutcomes() []*Outcome {
 	return nil
 }
 
+// ForecastRequest is about one change. once and provisional of the requests in it have no effect.
+type ForecastRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Change:
+	//
+	//	*ForecastRequest_Put
+	//	*ForecastRequest_Delete
+	//	*ForecastRequest_Txn
+	//	*ForecastRequest_Name
+	//	*ForecastRequest_Decision
+	Change        isForecastRequest_Change `protobuf_oneof:"change"`
+	Author        []byte                   `protobuf:"bytes,6,opt,name=author,proto3" json:"author,omitempty"` // hash of the key that would sign the change; empty: the node's
+	Serializable  bool                     `protobuf:"varint,7,opt,name=serializable,proto3" json:"serializable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastRequest) Reset() {
+	*x = ForecastRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastRequest) ProtoMessage() {}
+
+func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
+func (*ForecastRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ForecastRequest) GetChange() isForecastRequest_Change {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *ForecastRequest) GetPut() *PutRequest {
+	if x != nil {
+		if x, ok := x.Change.(*ForecastRequest_Put); ok {
+			return x.Put
+		}
+	}
+	return nil
+}
+
+func (x *ForecastRequest) GetDelete() *DeleteRequest {
+	if x != nil {
+		if x, ok := x.Change.(*ForecastRequest_Delete); ok {
+			return x.Delete
+		}
+	}
+	return nil
+}
+
+func (x *ForecastRequest) GetTxn() *TxnRequest {
+	if x != nil {
+		if x, ok := x.Change.(*ForecastRequest_Txn); ok {
+			return x.Txn
+		}
+	}
+	return nil
+}
+
+func (x *ForecastRequest) GetName() *NameRequest {
+	if x != nil {
+		if x, ok := x.Change.(*ForecastRequest_Name); ok {
+			return x.Name
+		}
+	}
+	return nil
+}
+
+func (x *ForecastRequest) GetDecision() []byte {
+	if x != nil {
+		if x, ok := x.Change.(*ForecastRequest_Decision); ok {
+			return x.Decision
+		}
+	}
+	return nil
+}
+
+func (x *ForecastRequest) GetAuthor() []byte {
+	if x != nil {
+		return x.Author
+	}
+	return nil
+}
+
+func (x *ForecastRequest) GetSerializable() bool {
+	if x != nil {
+		return x.Serializable
+	}
+	return false
+}
+
+type isForecastRequest_Change interface {
+	isForecastRequest_Change()
+}
+
+type ForecastRequest_Put struct {
+	Put *PutRequest `protobuf:"bytes,1,opt,name=put,proto3,oneof"`
+}
+
+type ForecastRequest_Delete struct {
+	Delete *DeleteRequest `protobuf:"bytes,2,opt,name=delete,proto3,oneof"`
+}
+
+type ForecastRequest_Txn struct {
+	Txn *TxnRequest `protobuf:"bytes,3,opt,name=txn,proto3,oneof"`
+}
+
+type ForecastRequest_Name struct {
+	Name *NameRequest `protobuf:"bytes,4,opt,name=name,proto3,oneof"`
+}
+
+type ForecastRequest_Decision struct {
+	Decision []byte `protobuf:"bytes,5,opt,name=decision,proto3,oneof"` // canonical CBOR of a scope.Decision, which this node's anchor would propose
+}
+
+func (*ForecastRequest_Put) isForecastRequest_Change() {}
+
+func (*ForecastRequest_Delete) isForecastRequest_Change() {}
+
+func (*ForecastRequest_Txn) isForecastRequest_Change() {}
+
+func (*ForecastRequest_Name) isForecastRequest_Change() {}
+
+func (*ForecastRequest_Decision) isForecastRequest_Change() {}
+
+type ForecastResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Outcome       string                 `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"` // applied: at once; pending: once its motion is carried; failed; exceeded
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`   // for failed and exceeded
+	Impact        []byte                 `protobuf:"bytes,4,opt,name=impact,proto3" json:"impact,omitempty"`   // canonical CBOR of a scope.Impact; empty if nothing would change
+	ImpactHash    []byte                 `protobuf:"bytes,5,opt,name=impact_hash,json=impactHash,proto3" json:"impact_hash,omitempty"`
+	Subject       string                 `protobuf:"bytes,6,opt,name=subject,proto3" json:"subject,omitempty"` // of the motion that it would open, in words, likewise
+	Rule          string                 `protobuf:"bytes,7,opt,name=rule,proto3" json:"rule,omitempty"`
+	Voters        []*Voter               `protobuf:"bytes,8,rep,name=voters,proto3" json:"voters,omitempty"`
+	Motion        []byte                 `protobuf:"bytes,9,opt,name=motion,proto3" json:"motion,omitempty"`         // ID, if the decision is proposed already
+	State         []byte                 `protobuf:"bytes,10,opt,name=state,proto3" json:"state,omitempty"`          // digest of the state that it was found out on
+	Succeeded     bool                   `protobuf:"varint,11,opt,name=succeeded,proto3" json:"succeeded,omitempty"` // the compares of a transaction hold
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastResponse) Reset() {
+	*x = ForecastResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastResponse) ProtoMessage() {}
+
+func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
+func (*ForecastResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ForecastResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *ForecastResponse) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *ForecastResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ForecastResponse) GetImpact() []byte {
+	if x != nil {
+		return x.Impact
+	}
+	return nil
+}
+
+func (x *ForecastResponse) GetImpactHash() []byte {
+	if x != nil {
+		return x.ImpactHash
+	}
+	return nil
+}
+
+func (x *ForecastResponse) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *ForecastResponse) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ForecastResponse) GetVoters() []*Voter {
+	if x != nil {
+		return x.Voters
+	}
+	return nil
+}
+
+func (x *ForecastResponse) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
+}
+
+func (x *ForecastResponse) GetState() []byte {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+func (x *ForecastResponse) GetSucceeded() bool {
+	if x != nil {
+		return x.Succeeded
+	}
+	return false
+}
+
 type CompactRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Revision      int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -2286,7 +2557,7 @@ type CompactRequest struct {
 
 func (x *CompactRequest) Reset() {
 	*x = CompactRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2298,7 +2569,7 @@ func (x *CompactRequest) String() string {
 func (*CompactRequest) ProtoMessage() {}
 
 func (x *CompactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[24]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2311,7 +2582,7 @@ func (x *CompactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactRequest.ProtoReflect.Descriptor instead.
 func (*CompactRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{24}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CompactRequest) GetRevision() int64 {
@@ -2337,7 +2608,7 @@ type CompactResponse struct {
 
 func (x *CompactResponse) Reset() {
 	*x = CompactResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2620,7 @@ func (x *CompactResponse) String() string {
 func (*CompactResponse) ProtoMessage() {}
 
 func (x *CompactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[25]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +2633,7 @@ func (x *CompactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactResponse.ProtoReflect.Descriptor instead.
 func (*CompactResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{25}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CompactResponse) GetHeader() *Header {
@@ -2385,7 +2656,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2668,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[26]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2681,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{26}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchRequest) GetKey() []byte {
@@ -2459,7 +2730,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2742,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,7 +2755,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Event) GetDelete() bool {
@@ -2520,7 +2791,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2803,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2816,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WatchResponse) GetHeader() *Header {
@@ -2586,7 +2857,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2598,7 +2869,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2611,7 +2882,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HistoryRequest) GetKey() []byte {
@@ -2654,7 +2925,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2937,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2950,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Entry) GetIndex() int64 {
@@ -2813,7 +3084,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +3096,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +3109,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HistoryResponse) GetHeader() *Header {
@@ -2881,7 +3152,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2893,7 +3164,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2906,7 +3177,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TailRequest) GetSinceRevision() int64 {
@@ -2949,7 +3220,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2961,7 +3232,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2974,7 +3245,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TailResponse) GetHeader() *Header {
@@ -3016,7 +3287,7 @@ type TailItem struct {
 
 func (x *TailItem) Reset() {
 	*x = TailItem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3299,7 @@ func (x *TailItem) String() string {
 func (*TailItem) ProtoMessage() {}
 
 func (x *TailItem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3312,7 @@ func (x *TailItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailItem.ProtoReflect.Descriptor instead.
 func (*TailItem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TailItem) GetIndex() int64 {
@@ -3116,7 +3387,7 @@ type ProveRequest struct {
 
 func (x *ProveRequest) Reset() {
 	*x = ProveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3399,7 @@ func (x *ProveRequest) String() string {
 func (*ProveRequest) ProtoMessage() {}
 
 func (x *ProveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3412,7 @@ func (x *ProveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveRequest.ProtoReflect.Descriptor instead.
 func (*ProveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ProveRequest) GetKey() []byte {
@@ -3161,7 +3432,7 @@ type ProveResponse struct {
 
 func (x *ProveResponse) Reset() {
 	*x = ProveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3444,7 @@ func (x *ProveResponse) String() string {
 func (*ProveResponse) ProtoMessage() {}
 
 func (x *ProveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3457,7 @@ func (x *ProveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveResponse.ProtoReflect.Descriptor instead.
 func (*ProveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ProveResponse) GetHeader() *Header {
@@ -3213,7 +3484,7 @@ type ProveRangeRequest struct {
 
 func (x *ProveRangeRequest) Reset() {
 	*x = ProveRangeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3225,7 +3496,7 @@ func (x *ProveRangeRequest) String() string {
 func (*ProveRangeRequest) ProtoMessage() {}
 
 func (x *ProveRangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3238,7 +3509,7 @@ func (x *ProveRangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveRangeRequest.ProtoReflect.Descriptor instead.
 func (*ProveRangeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ProveRangeRequest) GetKey() []byte {
@@ -3265,7 +3536,7 @@ type ProveRangeResponse struct {
 
 func (x *ProveRangeResponse) Reset() {
 	*x = ProveRangeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3277,7 +3548,7 @@ func (x *ProveRangeResponse) String() string {
 func (*ProveRangeResponse) ProtoMessage() {}
 
 func (x *ProveRangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3290,7 +3561,7 @@ func (x *ProveRangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveRangeResponse.ProtoReflect.Descriptor instead.
 func (*ProveRangeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ProveRangeResponse) GetHeader() *Header {
@@ -3317,7 +3588,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3329,7 +3600,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3342,7 +3613,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CheckpointRequest) GetOld() int64 {
@@ -3371,7 +3642,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3654,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3667,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CheckpointResponse) GetHeader() *Header {
@@ -3439,7 +3710,7 @@ type Cosignature struct {
 
 func (x *Cosignature) Reset() {
 	*x = Cosignature{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3451,7 +3722,7 @@ func (x *Cosignature) String() string {
 func (*Cosignature) ProtoMessage() {}
 
 func (x *Cosignature) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3464,7 +3735,7 @@ func (x *Cosignature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cosignature.ProtoReflect.Descriptor instead.
 func (*Cosignature) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Cosignature) GetAnchor() []byte {
@@ -3496,7 +3767,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3508,7 +3779,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3521,7 +3792,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
 }
 
 type Anchor struct {
@@ -3547,7 +3818,7 @@ type Anchor struct {
 
 func (x *Anchor) Reset() {
 	*x = Anchor{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3559,7 +3830,7 @@ func (x *Anchor) String() string {
 func (*Anchor) ProtoMessage() {}
 
 func (x *Anchor) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3572,7 +3843,7 @@ func (x *Anchor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Anchor.ProtoReflect.Descriptor instead.
 func (*Anchor) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Anchor) GetId() []byte {
@@ -3656,7 +3927,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3668,7 +3939,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3681,7 +3952,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Peer) GetId() string {
@@ -3758,7 +4029,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3770,7 +4041,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3783,7 +4054,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *StatusResponse) GetHeader() *Header {
@@ -4113,7 +4384,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4125,7 +4396,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4138,7 +4409,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Pin) GetRoster() string {
@@ -4176,7 +4447,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4459,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4472,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Snapshot) GetHeight() uint64 {
@@ -4269,7 +4540,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4281,7 +4552,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4294,7 +4565,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Problem) GetReason() string {
@@ -4338,7 +4609,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4350,7 +4621,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4363,7 +4634,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *InviteRequest) GetName() string {
@@ -4405,7 +4676,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4417,7 +4688,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4430,7 +4701,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -4462,7 +4733,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4474,7 +4745,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4487,7 +4758,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
 }
 
 type GenesisResponse struct {
@@ -4499,7 +4770,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4511,7 +4782,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4524,7 +4795,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -4542,7 +4813,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4554,7 +4825,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4567,7 +4838,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -4584,7 +4855,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4596,7 +4867,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4609,7 +4880,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -4657,7 +4928,7 @@ type TrustRequest struct {
 
 func (x *TrustRequest) Reset() {
 	*x = TrustRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4669,7 +4940,7 @@ func (x *TrustRequest) String() string {
 func (*TrustRequest) ProtoMessage() {}
 
 func (x *TrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4682,7 +4953,7 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *TrustRequest) GetPolicy() []byte {
@@ -4725,7 +4996,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4737,7 +5008,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4750,7 +5021,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Standing) GetId() []byte {
@@ -4901,7 +5172,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4913,7 +5184,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4926,7 +5197,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Proposal) GetId() []byte {
@@ -5101,7 +5372,7 @@ type TrustResponse struct {
 
 func (x *TrustResponse) Reset() {
 	*x = TrustResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5113,7 +5384,7 @@ func (x *TrustResponse) String() string {
 func (*TrustResponse) ProtoMessage() {}
 
 func (x *TrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5126,7 +5397,7 @@ func (x *TrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
 func (*TrustResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *TrustResponse) GetHeader() *Header {
@@ -5313,7 +5584,7 @@ type VoidApprover struct {
 
 func (x *VoidApprover) Reset() {
 	*x = VoidApprover{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5325,7 +5596,7 @@ func (x *VoidApprover) String() string {
 func (*VoidApprover) ProtoMessage() {}
 
 func (x *VoidApprover) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5338,7 +5609,7 @@ func (x *VoidApprover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoidApprover.ProtoReflect.Descriptor instead.
 func (*VoidApprover) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *VoidApprover) GetId() []byte {
@@ -5404,7 +5675,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5416,7 +5687,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5429,7 +5700,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Usage) GetName() string {
@@ -5477,7 +5748,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5489,7 +5760,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5502,7 +5773,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -5537,7 +5808,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5549,7 +5820,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5562,7 +5833,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -5640,7 +5911,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5652,7 +5923,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5665,7 +5936,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -5706,7 +5977,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5718,7 +5989,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5731,7 +6002,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -5759,7 +6030,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5771,7 +6042,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5784,7 +6055,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -5818,7 +6089,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5830,7 +6101,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5843,7 +6114,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -5872,7 +6143,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5884,7 +6155,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5897,7 +6168,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -5940,7 +6211,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5952,7 +6223,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5965,7 +6236,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -6014,7 +6285,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6026,7 +6297,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6039,7 +6310,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -6103,7 +6374,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6115,7 +6386,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6128,7 +6399,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Place) GetKey() []byte {
@@ -6165,7 +6436,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6177,7 +6448,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6190,7 +6461,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -6225,7 +6496,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6237,7 +6508,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6250,7 +6521,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -6287,7 +6558,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6299,7 +6570,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6312,7 +6583,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -6360,7 +6631,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6372,7 +6643,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6385,7 +6656,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -6462,7 +6733,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6474,7 +6745,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6487,7 +6758,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -6526,7 +6797,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6538,7 +6809,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6551,7 +6822,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -6616,7 +6887,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6628,7 +6899,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6641,7 +6912,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -6683,7 +6954,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6695,7 +6966,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6708,7 +6979,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -6743,7 +7014,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6755,7 +7026,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6768,7 +7039,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -6802,7 +7073,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6814,7 +7085,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6827,7 +7098,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -6891,7 +7162,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6903,7 +7174,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6916,7 +7187,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Motion) GetId() []byte {
@@ -7200,7 +7471,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7212,7 +7483,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7225,7 +7496,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Voter) GetId() []byte {
@@ -7287,7 +7558,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7299,7 +7570,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7312,7 +7583,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -7394,7 +7665,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7406,7 +7677,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7419,7 +7690,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -7530,7 +7801,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7542,7 +7813,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7555,7 +7826,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -7582,7 +7853,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7594,7 +7865,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7607,7 +7878,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -7634,7 +7905,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7646,7 +7917,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7659,7 +7930,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -7687,7 +7958,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7699,7 +7970,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7712,7 +7983,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -7748,7 +8019,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7760,7 +8031,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7773,7 +8044,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -7813,7 +8084,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7825,7 +8096,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7838,7 +8109,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -7863,7 +8134,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7875,7 +8146,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7888,7 +8159,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -7955,7 +8226,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7967,7 +8238,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7980,7 +8251,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -8038,7 +8309,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8050,7 +8321,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8063,7 +8334,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -8111,7 +8382,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8123,7 +8394,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8136,7 +8407,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -8162,7 +8433,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8174,7 +8445,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8187,7 +8458,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -8207,7 +8478,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8219,7 +8490,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8232,7 +8503,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -8259,7 +8530,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8271,7 +8542,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8284,7 +8555,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -8310,7 +8581,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8322,7 +8593,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8335,7 +8606,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -8355,7 +8626,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8367,7 +8638,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8380,7 +8651,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -8431,7 +8702,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8443,7 +8714,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8456,7 +8727,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Scope) GetId() []byte {
@@ -8652,7 +8923,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8664,7 +8935,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8677,7 +8948,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -8753,7 +9024,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8765,7 +9036,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8778,7 +9049,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Said) GetScope() []byte {
@@ -8851,7 +9122,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8863,7 +9134,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8876,7 +9147,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -8937,7 +9208,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8949,7 +9220,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8962,7 +9233,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -9017,7 +9288,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9029,7 +9300,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9042,7 +9313,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -9069,7 +9340,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9081,7 +9352,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9094,7 +9365,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -9128,7 +9399,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9140,7 +9411,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9153,7 +9424,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -9228,7 +9499,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9240,7 +9511,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9253,7 +9524,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -9276,7 +9547,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9288,7 +9559,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9301,7 +9572,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -9347,7 +9618,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9359,7 +9630,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9372,7 +9643,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
 }
 
 type WhoAmIResponse struct {
@@ -9392,7 +9663,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9404,7 +9675,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9417,7 +9688,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -9495,7 +9766,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9507,7 +9778,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9520,7 +9791,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *User) GetName() string {
@@ -9555,7 +9826,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9567,7 +9838,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9580,7 +9851,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Role) GetName() string {
@@ -9610,7 +9881,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9622,7 +9893,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9635,7 +9906,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *Permission) GetRead() bool {
@@ -9675,7 +9946,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9687,7 +9958,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9700,7 +9971,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{115}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -9719,7 +9990,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9731,7 +10002,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9744,7 +10015,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{116}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -9940,7 +10211,30 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x03txn\x18\x06 \x01(\v2\x16.aweigh.v1.TxnResponseR\x03txn\"k\n" +
 	"\x0eSubmitResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12.\n" +
-	"\boutcomes\x18\x02 \x03(\v2\x12.aweigh.v1.OutcomeR\boutcomes\"Q\n" +
+	"\boutcomes\x18\x02 \x03(\v2\x12.aweigh.v1.OutcomeR\boutcomes\"\xad\x02\n" +
+	"\x0fForecastRequest\x12)\n" +
+	"\x03put\x18\x01 \x01(\v2\x15.aweigh.v1.PutRequestH\x00R\x03put\x122\n" +
+	"\x06delete\x18\x02 \x01(\v2\x18.aweigh.v1.DeleteRequestH\x00R\x06delete\x12)\n" +
+	"\x03txn\x18\x03 \x01(\v2\x15.aweigh.v1.TxnRequestH\x00R\x03txn\x12,\n" +
+	"\x04name\x18\x04 \x01(\v2\x16.aweigh.v1.NameRequestH\x00R\x04name\x12\x1c\n" +
+	"\bdecision\x18\x05 \x01(\fH\x00R\bdecision\x12\x16\n" +
+	"\x06author\x18\x06 \x01(\fR\x06author\x12\"\n" +
+	"\fserializable\x18\a \x01(\bR\fserializableB\b\n" +
+	"\x06change\"\xcc\x02\n" +
+	"\x10ForecastResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
+	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06impact\x18\x04 \x01(\fR\x06impact\x12\x1f\n" +
+	"\vimpact_hash\x18\x05 \x01(\fR\n" +
+	"impactHash\x12\x18\n" +
+	"\asubject\x18\x06 \x01(\tR\asubject\x12\x12\n" +
+	"\x04rule\x18\a \x01(\tR\x04rule\x12(\n" +
+	"\x06voters\x18\b \x03(\v2\x10.aweigh.v1.VoterR\x06voters\x12\x16\n" +
+	"\x06motion\x18\t \x01(\fR\x06motion\x12\x14\n" +
+	"\x05state\x18\n" +
+	" \x01(\fR\x05state\x12\x1c\n" +
+	"\tsucceeded\x18\v \x01(\bR\tsucceeded\"Q\n" +
 	"\x0eCompactRequest\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12#\n" +
 	"\x04once\x18\x02 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"<\n" +
@@ -10599,13 +10893,14 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xd6\x14\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\x9b\x15\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
 	"\x05Range\x12\x17.aweigh.v1.RangeRequest\x1a\x18.aweigh.v1.RangeResponse\x124\n" +
 	"\x03Txn\x12\x15.aweigh.v1.TxnRequest\x1a\x16.aweigh.v1.TxnResponse\x12=\n" +
-	"\x06Submit\x12\x18.aweigh.v1.SubmitRequest\x1a\x19.aweigh.v1.SubmitResponse\x12@\n" +
+	"\x06Submit\x12\x18.aweigh.v1.SubmitRequest\x1a\x19.aweigh.v1.SubmitResponse\x12C\n" +
+	"\bForecast\x12\x1a.aweigh.v1.ForecastRequest\x1a\x1b.aweigh.v1.ForecastResponse\x12@\n" +
 	"\aCompact\x12\x19.aweigh.v1.CompactRequest\x1a\x1a.aweigh.v1.CompactResponse\x12<\n" +
 	"\x05Watch\x12\x17.aweigh.v1.WatchRequest\x1a\x18.aweigh.v1.WatchResponse0\x01\x127\n" +
 	"\x04Name\x12\x16.aweigh.v1.NameRequest\x1a\x17.aweigh.v1.NameResponse\x12@\n" +
@@ -10658,7 +10953,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 117)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 119)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -10688,99 +10983,101 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*SubmitRequest)(nil),        // 25: aweigh.v1.SubmitRequest
 	(*Outcome)(nil),              // 26: aweigh.v1.Outcome
 	(*SubmitResponse)(nil),       // 27: aweigh.v1.SubmitResponse
-	(*CompactRequest)(nil),       // 28: aweigh.v1.CompactRequest
-	(*CompactResponse)(nil),      // 29: aweigh.v1.CompactResponse
-	(*WatchRequest)(nil),         // 30: aweigh.v1.WatchRequest
-	(*Event)(nil),                // 31: aweigh.v1.Event
-	(*WatchResponse)(nil),        // 32: aweigh.v1.WatchResponse
-	(*HistoryRequest)(nil),       // 33: aweigh.v1.HistoryRequest
-	(*Entry)(nil),                // 34: aweigh.v1.Entry
-	(*HistoryResponse)(nil),      // 35: aweigh.v1.HistoryResponse
-	(*TailRequest)(nil),          // 36: aweigh.v1.TailRequest
-	(*TailResponse)(nil),         // 37: aweigh.v1.TailResponse
-	(*TailItem)(nil),             // 38: aweigh.v1.TailItem
-	(*ProveRequest)(nil),         // 39: aweigh.v1.ProveRequest
-	(*ProveResponse)(nil),        // 40: aweigh.v1.ProveResponse
-	(*ProveRangeRequest)(nil),    // 41: aweigh.v1.ProveRangeRequest
-	(*ProveRangeResponse)(nil),   // 42: aweigh.v1.ProveRangeResponse
-	(*CheckpointRequest)(nil),    // 43: aweigh.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),   // 44: aweigh.v1.CheckpointResponse
-	(*Cosignature)(nil),          // 45: aweigh.v1.Cosignature
-	(*StatusRequest)(nil),        // 46: aweigh.v1.StatusRequest
-	(*Anchor)(nil),               // 47: aweigh.v1.Anchor
-	(*Peer)(nil),                 // 48: aweigh.v1.Peer
-	(*StatusResponse)(nil),       // 49: aweigh.v1.StatusResponse
-	(*Pin)(nil),                  // 50: aweigh.v1.Pin
-	(*Snapshot)(nil),             // 51: aweigh.v1.Snapshot
-	(*Problem)(nil),              // 52: aweigh.v1.Problem
-	(*InviteRequest)(nil),        // 53: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),       // 54: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),       // 55: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),      // 56: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),        // 57: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),       // 58: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),         // 59: aweigh.v1.TrustRequest
-	(*Standing)(nil),             // 60: aweigh.v1.Standing
-	(*Proposal)(nil),             // 61: aweigh.v1.Proposal
-	(*TrustResponse)(nil),        // 62: aweigh.v1.TrustResponse
-	(*VoidApprover)(nil),         // 63: aweigh.v1.VoidApprover
-	(*Usage)(nil),                // 64: aweigh.v1.Usage
-	(*ExplainRequest)(nil),       // 65: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 66: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 67: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 68: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 69: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 70: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 71: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 72: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 73: aweigh.v1.NameRequest
-	(*Place)(nil),                // 74: aweigh.v1.Place
-	(*NameResponse)(nil),         // 75: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 76: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 77: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 78: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 79: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 80: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 81: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 82: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 83: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 84: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 85: aweigh.v1.Motion
-	(*Voter)(nil),                // 86: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 87: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 88: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 89: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 90: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 91: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 92: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 93: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 94: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 95: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 96: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 97: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 98: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 99: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 100: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 101: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 102: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 103: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 104: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 105: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 106: aweigh.v1.Said
-	(*ActResponse)(nil),          // 107: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 108: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 109: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 110: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 111: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 112: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 113: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 114: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 115: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 116: aweigh.v1.User
-	(*Role)(nil),                 // 117: aweigh.v1.Role
-	(*Permission)(nil),           // 118: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 119: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 120: aweigh.v1.DisableUsersResponse
+	(*ForecastRequest)(nil),      // 28: aweigh.v1.ForecastRequest
+	(*ForecastResponse)(nil),     // 29: aweigh.v1.ForecastResponse
+	(*CompactRequest)(nil),       // 30: aweigh.v1.CompactRequest
+	(*CompactResponse)(nil),      // 31: aweigh.v1.CompactResponse
+	(*WatchRequest)(nil),         // 32: aweigh.v1.WatchRequest
+	(*Event)(nil),                // 33: aweigh.v1.Event
+	(*WatchResponse)(nil),        // 34: aweigh.v1.WatchResponse
+	(*HistoryRequest)(nil),       // 35: aweigh.v1.HistoryRequest
+	(*Entry)(nil),                // 36: aweigh.v1.Entry
+	(*HistoryResponse)(nil),      // 37: aweigh.v1.HistoryResponse
+	(*TailRequest)(nil),          // 38: aweigh.v1.TailRequest
+	(*TailResponse)(nil),         // 39: aweigh.v1.TailResponse
+	(*TailItem)(nil),             // 40: aweigh.v1.TailItem
+	(*ProveRequest)(nil),         // 41: aweigh.v1.ProveRequest
+	(*ProveResponse)(nil),        // 42: aweigh.v1.ProveResponse
+	(*ProveRangeRequest)(nil),    // 43: aweigh.v1.ProveRangeRequest
+	(*ProveRangeResponse)(nil),   // 44: aweigh.v1.ProveRangeResponse
+	(*CheckpointRequest)(nil),    // 45: aweigh.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),   // 46: aweigh.v1.CheckpointResponse
+	(*Cosignature)(nil),          // 47: aweigh.v1.Cosignature
+	(*StatusRequest)(nil),        // 48: aweigh.v1.StatusRequest
+	(*Anchor)(nil),               // 49: aweigh.v1.Anchor
+	(*Peer)(nil),                 // 50: aweigh.v1.Peer
+	(*StatusResponse)(nil),       // 51: aweigh.v1.StatusResponse
+	(*Pin)(nil),                  // 52: aweigh.v1.Pin
+	(*Snapshot)(nil),             // 53: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 54: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 55: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 56: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 57: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 58: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 59: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 60: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 61: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 62: aweigh.v1.Standing
+	(*Proposal)(nil),             // 63: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 64: aweigh.v1.TrustResponse
+	(*VoidApprover)(nil),         // 65: aweigh.v1.VoidApprover
+	(*Usage)(nil),                // 66: aweigh.v1.Usage
+	(*ExplainRequest)(nil),       // 67: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 68: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 69: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 70: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 71: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 72: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 73: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 74: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 75: aweigh.v1.NameRequest
+	(*Place)(nil),                // 76: aweigh.v1.Place
+	(*NameResponse)(nil),         // 77: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 78: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 79: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 80: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 81: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 82: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 83: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 84: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 85: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 86: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 87: aweigh.v1.Motion
+	(*Voter)(nil),                // 88: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 89: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 90: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 91: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 92: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 93: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 94: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 95: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 96: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 97: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 98: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 99: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 100: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 101: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 102: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 103: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 104: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 105: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 106: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 107: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 108: aweigh.v1.Said
+	(*ActResponse)(nil),          // 109: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 110: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 111: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 112: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 113: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 114: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 115: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 116: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 117: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 118: aweigh.v1.User
+	(*Role)(nil),                 // 119: aweigh.v1.Role
+	(*Permission)(nil),           // 120: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 121: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 122: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,   // 0: aweigh.v1.Header.island:type_name -> aweigh.v1.Island
@@ -10819,172 +11116,180 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	24,  // 33: aweigh.v1.Outcome.txn:type_name -> aweigh.v1.TxnResponse
 	4,   // 34: aweigh.v1.SubmitResponse.header:type_name -> aweigh.v1.Header
 	26,  // 35: aweigh.v1.SubmitResponse.outcomes:type_name -> aweigh.v1.Outcome
-	11,  // 36: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
-	4,   // 37: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
-	10,  // 38: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
-	10,  // 39: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
-	4,   // 40: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
-	31,  // 41: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
-	4,   // 42: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
-	34,  // 43: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 44: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
-	38,  // 45: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
-	4,   // 46: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
-	4,   // 47: aweigh.v1.ProveRangeResponse.header:type_name -> aweigh.v1.Header
-	4,   // 48: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
-	45,  // 49: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
-	4,   // 50: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
-	47,  // 51: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
-	48,  // 52: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	51,  // 53: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
-	50,  // 54: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
-	7,   // 55: aweigh.v1.StatusResponse.partitions:type_name -> aweigh.v1.Partition
-	11,  // 56: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
-	4,   // 57: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	4,   // 58: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	60,  // 59: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	61,  // 60: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	64,  // 61: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
-	63,  // 62: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
-	4,   // 63: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	66,  // 64: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 65: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	11,  // 66: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 67: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	61,  // 68: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	11,  // 69: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 70: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	74,  // 71: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	11,  // 72: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 73: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 74: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	10,  // 75: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	74,  // 76: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	77,  // 77: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 78: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	74,  // 79: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	34,  // 80: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 81: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	77,  // 82: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 83: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	85,  // 84: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	86,  // 85: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	88,  // 86: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	87,  // 87: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	10,  // 88: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	10,  // 89: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	74,  // 90: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
-	4,   // 91: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	85,  // 92: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 93: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 94: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	85,  // 95: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 96: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	97,  // 97: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	96,  // 98: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	11,  // 99: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 100: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 101: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	104, // 102: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	11,  // 103: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 104: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	78,  // 105: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	106, // 106: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 107: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	116, // 108: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	117, // 109: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 110: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	118, // 111: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	118, // 112: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	11,  // 113: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 114: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	12,  // 115: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	14,  // 116: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	16,  // 117: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	23,  // 118: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	25,  // 119: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	28,  // 120: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	30,  // 121: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	73,  // 122: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	76,  // 123: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	79,  // 124: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	81,  // 125: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	105, // 126: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	108, // 127: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	110, // 128: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	33,  // 129: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	39,  // 130: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	41,  // 131: aweigh.v1.Node.ProveRange:input_type -> aweigh.v1.ProveRangeRequest
-	36,  // 132: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	43,  // 133: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	46,  // 134: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	53,  // 135: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	55,  // 136: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	57,  // 137: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	59,  // 138: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	65,  // 139: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	68,  // 140: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	70,  // 141: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	72,  // 142: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	83,  // 143: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	89,  // 144: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	89,  // 145: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	89,  // 146: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	92,  // 147: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	94,  // 148: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	98,  // 149: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	100, // 150: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	102, // 151: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	8,   // 152: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
-	112, // 153: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	119, // 154: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	114, // 155: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	13,  // 156: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	15,  // 157: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	17,  // 158: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	24,  // 159: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	27,  // 160: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	29,  // 161: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	32,  // 162: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	75,  // 163: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	78,  // 164: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	80,  // 165: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	82,  // 166: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	107, // 167: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	109, // 168: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	111, // 169: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	35,  // 170: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	40,  // 171: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	42,  // 172: aweigh.v1.Node.ProveRange:output_type -> aweigh.v1.ProveRangeResponse
-	37,  // 173: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	44,  // 174: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	49,  // 175: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	54,  // 176: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	56,  // 177: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	58,  // 178: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	62,  // 179: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	67,  // 180: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	69,  // 181: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	71,  // 182: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	71,  // 183: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	84,  // 184: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	90,  // 185: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	90,  // 186: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	91,  // 187: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	93,  // 188: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	95,  // 189: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	99,  // 190: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	101, // 191: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	103, // 192: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	9,   // 193: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
-	113, // 194: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	120, // 195: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	115, // 196: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	156, // [156:197] is the sub-list for method output_type
-	115, // [115:156] is the sub-list for method input_type
-	115, // [115:115] is the sub-list for extension type_name
-	115, // [115:115] is the sub-list for extension extendee
-	0,   // [0:115] is the sub-list for field type_name
+	12,  // 36: aweigh.v1.ForecastRequest.put:type_name -> aweigh.v1.PutRequest
+	14,  // 37: aweigh.v1.ForecastRequest.delete:type_name -> aweigh.v1.DeleteRequest
+	23,  // 38: aweigh.v1.ForecastRequest.txn:type_name -> aweigh.v1.TxnRequest
+	75,  // 39: aweigh.v1.ForecastRequest.name:type_name -> aweigh.v1.NameRequest
+	4,   // 40: aweigh.v1.ForecastResponse.header:type_name -> aweigh.v1.Header
+	88,  // 41: aweigh.v1.ForecastResponse.voters:type_name -> aweigh.v1.Voter
+	11,  // 42: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
+	4,   // 43: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
+	10,  // 44: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
+	10,  // 45: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
+	4,   // 46: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
+	33,  // 47: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
+	4,   // 48: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
+	36,  // 49: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 50: aweigh.v1.TailResponse.header:type_name -> aweigh.v1.Header
+	40,  // 51: aweigh.v1.TailResponse.items:type_name -> aweigh.v1.TailItem
+	4,   // 52: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
+	4,   // 53: aweigh.v1.ProveRangeResponse.header:type_name -> aweigh.v1.Header
+	4,   // 54: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
+	47,  // 55: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
+	4,   // 56: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
+	49,  // 57: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
+	50,  // 58: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
+	53,  // 59: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	52,  // 60: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
+	7,   // 61: aweigh.v1.StatusResponse.partitions:type_name -> aweigh.v1.Partition
+	11,  // 62: aweigh.v1.InviteRequest.once:type_name -> aweigh.v1.Once
+	4,   // 63: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 64: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	62,  // 65: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	63,  // 66: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	66,  // 67: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
+	65,  // 68: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
+	4,   // 69: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	68,  // 70: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 71: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	11,  // 72: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 73: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	63,  // 74: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	11,  // 75: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 76: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	76,  // 77: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	11,  // 78: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 79: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 80: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	10,  // 81: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	76,  // 82: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	79,  // 83: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 84: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	76,  // 85: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	36,  // 86: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 87: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	79,  // 88: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 89: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	87,  // 90: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	88,  // 91: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	90,  // 92: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	89,  // 93: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	10,  // 94: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	10,  // 95: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	76,  // 96: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
+	4,   // 97: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	87,  // 98: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 99: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 100: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	87,  // 101: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 102: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	99,  // 103: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	98,  // 104: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	11,  // 105: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 106: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 107: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	106, // 108: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	11,  // 109: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 110: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	80,  // 111: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	108, // 112: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 113: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	118, // 114: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	119, // 115: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 116: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	120, // 117: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	120, // 118: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	11,  // 119: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 120: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	12,  // 121: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	14,  // 122: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	16,  // 123: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	23,  // 124: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	25,  // 125: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	28,  // 126: aweigh.v1.Node.Forecast:input_type -> aweigh.v1.ForecastRequest
+	30,  // 127: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	32,  // 128: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	75,  // 129: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	78,  // 130: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	81,  // 131: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	83,  // 132: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	107, // 133: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	110, // 134: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	112, // 135: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	35,  // 136: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	41,  // 137: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	43,  // 138: aweigh.v1.Node.ProveRange:input_type -> aweigh.v1.ProveRangeRequest
+	38,  // 139: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	45,  // 140: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	48,  // 141: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	55,  // 142: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	57,  // 143: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	59,  // 144: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	61,  // 145: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	67,  // 146: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	70,  // 147: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	72,  // 148: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	74,  // 149: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	85,  // 150: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	91,  // 151: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	91,  // 152: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	91,  // 153: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	94,  // 154: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	96,  // 155: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	100, // 156: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	102, // 157: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	104, // 158: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	8,   // 159: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
+	114, // 160: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	121, // 161: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	116, // 162: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	13,  // 163: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	15,  // 164: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	17,  // 165: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	24,  // 166: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	27,  // 167: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	29,  // 168: aweigh.v1.Node.Forecast:output_type -> aweigh.v1.ForecastResponse
+	31,  // 169: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	34,  // 170: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	77,  // 171: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	80,  // 172: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	82,  // 173: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	84,  // 174: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	109, // 175: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	111, // 176: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	113, // 177: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	37,  // 178: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	42,  // 179: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	44,  // 180: aweigh.v1.Node.ProveRange:output_type -> aweigh.v1.ProveRangeResponse
+	39,  // 181: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	46,  // 182: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	51,  // 183: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	56,  // 184: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	58,  // 185: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	60,  // 186: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	64,  // 187: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	69,  // 188: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	71,  // 189: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	73,  // 190: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	73,  // 191: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	86,  // 192: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	92,  // 193: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	92,  // 194: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	93,  // 195: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	95,  // 196: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	97,  // 197: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	101, // 198: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	103, // 199: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	105, // 200: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	9,   // 201: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
+	115, // 202: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	122, // 203: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	117, // 204: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	163, // [163:205] is the sub-list for method output_type
+	121, // [121:163] is the sub-list for method input_type
+	121, // [121:121] is the sub-list for extension type_name
+	121, // [121:121] is the sub-list for extension extendee
+	0,   // [0:121] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -11006,14 +11311,21 @@ func file_aweigh_v1_aweigh_proto_init() {
 		(*OpResponse_Txn)(nil),
 		(*OpResponse_Merge)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[56].OneofWrappers = []any{}
+	file_aweigh_v1_aweigh_proto_msgTypes[24].OneofWrappers = []any{
+		(*ForecastRequest_Put)(nil),
+		(*ForecastRequest_Delete)(nil),
+		(*ForecastRequest_Txn)(nil),
+		(*ForecastRequest_Name)(nil),
+		(*ForecastRequest_Decision)(nil),
+	}
+	file_aweigh_v1_aweigh_proto_msgTypes[58].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   117,
+			NumMessages:   119,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -46,6 +46,8 @@ const (
 	NodeTxnProcedure = "/aweigh.v1.Node/Txn"
 	// NodeSubmitProcedure is the fully-qualified name of the Node's Submit RPC.
 	NodeSubmitProcedure = "/aweigh.v1.Node/Submit"
+	// NodeForecastProcedure is the fully-qualified name of the Node's Forecast RPC.
+	NodeForecastProcedure = "/aweigh.v1.Node/Forecast"
 	// NodeCompactProcedure is the fully-qualified name of the Node's Compact RPC.
 	NodeCompactProcedure = "/aweigh.v1.Node/Compact"
 	// NodeWatchProcedure is the fully-qualified name of the Node's Watch RPC.
@@ -132,6 +134,8 @@ type NodeClient interface {
 	Txn(context.Context, *connect.Request[v1.TxnRequest]) (*connect.Response[v1.TxnResponse], error)
 	// Submit takes a bundle of mutations that its author signed (canonical CBOR).
 	Submit(context.Context, *connect.Request[v1.SubmitRequest]) (*connect.Response[v1.SubmitResponse], error)
+	// Forecast tells what would become of a change, and what it would change. It changes nothing.
+	Forecast(context.Context, *connect.Request[v1.ForecastRequest]) (*connect.Response[v1.ForecastResponse], error)
 	// Compact drops the content of old revisions; lineage stays.
 	Compact(context.Context, *connect.Request[v1.CompactRequest]) (*connect.Response[v1.CompactResponse], error)
 	// Watch streams the changes of a key or a range of keys.
@@ -260,6 +264,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			httpClient,
 			baseURL+NodeSubmitProcedure,
 			connect.WithSchema(nodeMethods.ByName("Submit")),
+			connect.WithClientOptions(opts...),
+		),
+		forecast: connect.NewClient[v1.ForecastRequest, v1.ForecastResponse](
+			httpClient,
+			baseURL+NodeForecastProcedure,
+			connect.WithSchema(nodeMethods.ByName("Forecast")),
 			connect.WithClientOptions(opts...),
 		),
 		compact: connect.NewClient[v1.CompactRequest, v1.CompactResponse](
@@ -488,6 +498,7 @@ type nodeClient struct {
 	_range       *connect.Client[v1.RangeRequest, v1.RangeResponse]
 	txn          *connect.Client[v1.TxnRequest, v1.TxnResponse]
 	submit       *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
+	forecast     *connect.Client[v1.ForecastRequest, v1.ForecastResponse]
 	compact      *connect.Client[v1.CompactRequest, v1.CompactResponse]
 	watch        *connect.Client[v1.WatchRequest, v1.WatchResponse]
 	name         *connect.Client[v1.NameRequest, v1.NameResponse]
@@ -549,6 +560,11 @@ func (c *nodeClient) Txn(ctx context.Context, req *connect.Request[v1.TxnRequest
 // Submit calls aweigh.v1.Node.Submit.
 func (c *nodeClient) Submit(ctx context.Context, req *connect.Request[v1.SubmitRequest]) (*connect.Response[v1.SubmitResponse], error) {
 	return c.submit.CallUnary(ctx, req)
+}
+
+// Forecast calls aweigh.v1.Node.Forecast.
+func (c *nodeClient) Forecast(ctx context.Context, req *connect.Request[v1.ForecastRequest]) (*connect.Response[v1.ForecastResponse], error) {
+	return c.forecast.CallUnary(ctx, req)
 }
 
 // Compact calls aweigh.v1.Node.Compact.
@@ -743,6 +759,8 @@ type NodeHandler interface {
 	Txn(context.Context, *connect.Request[v1.TxnRequest]) (*connect.Response[v1.TxnResponse], error)
 	// Submit takes a bundle of mutations that its author signed (canonical CBOR).
 	Submit(context.Context, *connect.Request[v1.SubmitRequest]) (*connect.Response[v1.SubmitResponse], error)
+	// Forecast tells what would become of a change, and what it would change. It changes nothing.
+	Forecast(context.Context, *connect.Request[v1.ForecastRequest]) (*connect.Response[v1.ForecastResponse], error)
 	// Compact drops the content of old revisions; lineage stays.
 	Compact(context.Context, *connect.Request[v1.CompactRequest]) (*connect.Response[v1.CompactResponse], error)
 	// Watch streams the changes of a key or a range of keys.
@@ -867,6 +885,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		NodeSubmitProcedure,
 		svc.Submit,
 		connect.WithSchema(nodeMethods.ByName("Submit")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeForecastHandler := connect.NewUnaryHandler(
+		NodeForecastProcedure,
+		svc.Forecast,
+		connect.WithSchema(nodeMethods.ByName("Forecast")),
 		connect.WithHandlerOptions(opts...),
 	)
 	nodeCompactHandler := connect.NewUnaryHandler(
@@ -1097,6 +1121,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeTxnHandler.ServeHTTP(w, r)
 		case NodeSubmitProcedure:
 			nodeSubmitHandler.ServeHTTP(w, r)
+		case NodeForecastProcedure:
+			nodeForecastHandler.ServeHTTP(w, r)
 		case NodeCompactProcedure:
 			nodeCompactHandler.ServeHTTP(w, r)
 		case NodeWatchProcedure:
@@ -1196,6 +1222,10 @@ func (UnimplementedNodeHandler) Txn(context.Context, *connect.Request[v1.TxnRequ
 
 func (UnimplementedNodeHandler) Submit(context.Context, *connect.Request[v1.SubmitRequest]) (*connect.Response[v1.SubmitResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Submit is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Forecast(context.Context, *connect.Request[v1.ForecastRequest]) (*connect.Response[v1.ForecastResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Forecast is not implemented"))
 }
 
 func (UnimplementedNodeHandler) Compact(context.Context, *connect.Request[v1.CompactRequest]) (*connect.Response[v1.CompactResponse], error) {
