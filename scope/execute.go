@@ -147,8 +147,8 @@ type execution struct {
 	carries   int64               // units that the motions which the block carries may still cost
 	gives     int64               // bytes that it would hold in memory, see givenMost
 	priced    bool                // the mutation is not to be executed: only what it would cost is asked for
-	foresees  bool                // what the mutation would change is asked for, see impact
-	impact    *Impact             // of the mutation, if that was asked for and opens a motion
+	foresees  bool                // what a decision would change is asked for, whether or not it opens a motion
+	impact    *Impact             // of a decision, if that was asked for
 	wanted    Wanted              // nil: all responses are
 	changes   uint32              // that it made so far
 	grows     int64               // what the puts planned so far take, in bytes, at most

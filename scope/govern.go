@@ -101,7 +101,11 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	if failure != nil || err != nil {
 		return failure, err
 	}
-	o := opening{line: indexedMotion{Author: m.Author, Decision: id, Outside: !weighs}, displaced: displaced}
+	impact, err := x.impactOfDecision(d)
+	if err != nil {
+		return nil, err
+	}
+	o := opening{line: indexedMotion{Author: m.Author, Decision: id, Outside: !weighs}, displaced: displaced, impact: impact}
 	if failure, err := x.openMotion(m, x.policy.decides(d), o); failure != nil || err != nil || !weighs {
 		return failure, err
 	}

@@ -232,11 +232,11 @@ func (s *State) Impact(m Mutation, at aweigh.Instant) (f Forecast, err error) {
 	if code := f.Outcome.Code; code != Applied && code != Pending {
 		return f, nil
 	}
-	if f.Impact = x.impact; f.Impact == nil {
-		if f.Impact, err = impactOf(&s.view, &x.view, x.entries); err != nil {
-			return f, err
+	if c.Decision == nil && f.Outcome.Code == Applied {
+		if f.Impact, err = impactOf(&s.view, &x.view, x.entries); err == nil {
+			f.Impact.Redirects = x.names.Redirects - s.named.Redirects
 		}
-		f.Impact.Redirects = x.names.Redirects - s.named.Redirects
+		return f, err
 	}
 	id := votes.MotionID(c.ID)
 	if c.Decision != nil { // another mutation may have proposed it
@@ -248,6 +248,11 @@ func (s *State) Impact(m Mutation, at aweigh.Instant) (f Forecast, err error) {
 			id = rec.Motion.ID()
 		}
 	}
-	f.Motion, _, err = x.next.Over(x.versions).Motion(id)
-	return f, err
+	if f.Motion, _, err = x.next.Over(x.versions).Motion(id); err != nil {
+		return f, err
+	}
+	if f.Impact = x.impact; f.Motion != nil && f.Impact == nil {
+		f.Impact = f.Motion.Impact
+	}
+	return f, nil
 }

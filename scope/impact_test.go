@@ -125,6 +125,10 @@ func TestImpactIsWhatHappens(t *testing.T) {
 				t.Fatalf("%s: said motion %v, impact %v", out.Code, f.Motion, f.Impact)
 			}
 			if out.Code == Pending {
+				mo, _, err := w.state.Motion(out.Mutation)
+				if err != nil || !reflect.DeepEqual(mo.Impact, f.Impact) {
+					t.Fatalf("the motion says %+v, it was said %+v", mo.Impact, f.Impact)
+				}
 				if now := w.see(); !reflect.DeepEqual(now, before) {
 					t.Fatalf("a motion changed something")
 				}

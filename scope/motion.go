@@ -30,6 +30,7 @@ type Motion struct {
 	Success  bool          // the branch of the transaction that was chosen
 	Basis    []Found       // what its puts and deletions found
 	Void     []aweigh.Hash // approvers of Approval that signed both ways before, in its order: no voters (P51)
+	Impact   *Impact       // what it would change, found out in the block that opened it
 }
 
 // Elector may vote on a motion. One key may stand as an anchor's and as an

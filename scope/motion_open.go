@@ -27,6 +27,7 @@ type opening struct {
 	line      indexedMotion
 	chose     bool            // the branch of a transaction
 	basis     []Found         // what it found
+	impact    *Impact         // what it would change
 	displaced *votes.MotionID // gives way to it, nil: none does
 }
 
@@ -36,14 +37,15 @@ func (x *execution) propose(m *CheckedMutation, a *Approval, p *plan) (failure, 
 		return errors.New("scope: the policy asks for approval, and voters could not tell what transactions within a transaction would do; send it without"), nil
 	}
 	basis, err := x.basis(p)
-	if err == nil && x.foresees {
-		x.impact, err = x.impactOfPlan(m, p)
+	var impact *Impact
+	if err == nil {
+		impact, err = x.impactOfPlan(m, p)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return x.openMotion(m, a, opening{
-		line: indexedMotion{Author: m.Principal(), Signer: m.Author, Caller: m.Caller}, chose: p.succeeded, basis: basis,
+		line: indexedMotion{Author: m.Principal(), Signer: m.Author, Caller: m.Caller}, chose: p.succeeded, basis: basis, impact: impact,
 	})
 }
 
@@ -54,7 +56,7 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	mo := Motion{
 		Mutation: m.raw, Height: h.Height, Opened: h.Time, Epoch: h.Epoch, Entry: x.nextEntry(),
 		Revision: x.next.head.Revision, Deadline: h.Time.Add(a.Window),
-		Policy: h.Policy, Approval: *a, Success: o.chose, Basis: o.basis,
+		Policy: h.Policy, Approval: *a, Success: o.chose, Basis: o.basis, Impact: o.impact,
 	}
 	if mo.Void, err = x.voidOf(a); err != nil {
 		return nil, err

@@ -514,6 +514,7 @@ func TestMotionProofBearsNoExchange(t *testing.T) {
 		"another opening":    func(p *MotionProof) { p.Opened = foreign.Opened },
 		"the other branch":   func(p *MotionProof) { p.Motion.Success = false },
 		"what it found":      func(p *MotionProof) { p.Motion.Basis[1].Newest++ },
+		"what it would do":   func(p *MotionProof) { p.Motion.Impact.Bytes++ },
 		"found something":    func(p *MotionProof) { p.Motion.Basis[0].Keys++ },
 		"newer content":      func(p *MotionProof) { p.Held[0] = Held{Kv: *newer.Kv, Change: newer.Change} },
 		"content of another": func(p *MotionProof) { p.Held[0].Kv.Value = []byte("x") },

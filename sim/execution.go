@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/scope/model"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // execution runs a model of the scope beside its chain: the first node at which a block is final feeds the model, and
@@ -92,6 +93,15 @@ func (x *watch) learn(n *Node, state *scope.State) bool {
 			r, ok, err := state.OutcomeIn(bundle, mutation)
 			must.OK(err, "reading an outcome")
 			return r, ok
+		}
+		told.Impact = func(id votes.MotionID) *scope.Impact {
+			all, err := state.Minutes(id)
+			must.OK(err, "reading a motion")
+			if all == nil { // the state has forgotten it since
+				all, err = history.Minutes(id)
+				must.OK(err, "reading a motion that was forgotten")
+			}
+			return all.Motion.Impact
 		}
 		for i := before.Lineage; i < head.LineageSize; i++ {
 			e, _, err := log.Entry(i)

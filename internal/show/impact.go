@@ -283,3 +283,56 @@ func impactRows(i *scope.Impact) [][]string {
 	}
 	return [][]string{{"impact", i.String()}, {"report", i.Hash().String()}}
 }
+
+// motionImpact writes what a motion would change, as the block that opened it found, or of a draft, as its node did.
+func (p Printer) motionImpact(mo *scope.Motion, by string) error {
+	i := mo.Impact
+	if i == nil {
+		return nil
+	}
+	fmt.Fprintf(p.Out, "\nimpact, %s:\n", by)
+	if i.Reform == nil {
+		fmt.Fprintf(p.Out, "  %s\n", i)
+	}
+	if err := p.impact(i); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Out, "  report %s\n", i.Hash())
+	return err
+}
+
+// foundBy is whose finding the impact of a motion's file is.
+func foundBy(r *scope.MotionReport) string {
+	switch {
+	case r.Draft:
+		return "stated by the node that wrote this file: no block has opened the motion"
+	case r.Bare:
+		return fmt.Sprintf("stated by the node that wrote this file to be that of block %d", r.Motion.Height)
+	}
+	return fmt.Sprintf("found in block %d, which opened it, and signed with block %d", r.Motion.Height, r.Head.Height)
+}
+
+// impactOn writes what a motion that a node shows would change.
+func (p Printer) impactOn(m *aweighv1.Motion) error {
+	if len(m.Opening) == 0 {
+		return nil
+	}
+	mo, err := Opening(m)
+	if err != nil {
+		return err
+	}
+	by := fmt.Sprintf("found in block %d, which opened it", mo.Height)
+	if m.Fate == waiting {
+		by = "by the state of this node"
+	}
+	return p.motionImpact(mo, by)
+}
+
+// impactIn is what a motion that a node shows would change.
+func impactIn(m *aweighv1.Motion) *impactJSON {
+	mo, err := Opening(m)
+	if err != nil {
+		return nil
+	}
+	return impactJSONOf(mo.Impact)
+}

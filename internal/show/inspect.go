@@ -65,6 +65,9 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 		p.conditions(r)
 		p.intended(r)
 	}
+	if err := p.motionImpact(mo, foundBy(r)); err != nil {
+		return err
+	}
 	fmt.Fprintln(p.Out, "\nwho may vote:")
 	if err := p.voters(r); err != nil {
 		return err

@@ -86,6 +86,7 @@ type inspectionJSON struct {
 	Bare          bool             `json:"bare"`                     // opening and findings are only stated by the exporting node
 	Draft         bool             `json:"draft,omitempty"`          // no block has opened it, as of head
 	ValidUntilNs  int64            `json:"valid_until_ns,omitempty"` // of a draft: a block must open it by then
+	Impact        *impactJSON      `json:"impact,omitempty"`         // what it would change, as the block that opened it found
 	Opening       wysiwys.Form     `json:"opening"`                  // all of the motion as it opened, with its mutation
 }
 
@@ -100,7 +101,7 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 		return nil, err
 	}
 	out := &inspectionJSON{
-		Opening: shown.Full,
+		Opening: shown.Full, Impact: impactJSONOf(mo.Impact),
 		Network: r.Network.String(), NetworkName: r.Name, Pinned: pinned, Scope: r.Mutation.Scope.String(), Motion: mo.ID().String(),
 		Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: namedIn(r, r.Author.ID()), Justification: r.Mutation.Justification, Caller: r.Mutation.Caller,
 		OpenedNs: int64(mo.Opened), DeadlineNs: int64(mo.Deadline), Passed: mo.Deadline <= now,

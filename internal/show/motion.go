@@ -52,6 +52,7 @@ type motionJSON struct {
 	Changes       []motionChangeJSON `json:"changes,omitempty"`
 	Policy        map[string]string  `json:"policy,omitempty"`          // that is to be in force, of a decision about one
 	Effective     uint64             `json:"effective_epoch,omitempty"` // first one under the decision that it is about
+	Impact        *impactJSON        `json:"impact,omitempty"`          // what it would change, as the block that opened it found
 	Opening       *wysiwys.Form      `json:"opening,omitempty"`         // all of it as it opened, with its mutation; of one motion asked for alone
 	Warnings      []string           `json:"warnings,omitempty"`        // rules that would not hold any more
 	Hidden        string             `json:"hidden,omitempty"`          // why this program cannot show all of it
@@ -92,6 +93,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 			out.Hidden = err.Error()
 		} else {
 			out.Opening = &shown.Full
+			out.Impact = impactIn(m)
 		}
 	}
 	if to := decided(m); to != nil {
@@ -333,6 +335,9 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Pol
 		rows = append(rows, []string{"no voters", strings.Join(names, ", ") + ": void, because they signed both ways on a motion before"})
 	}
 	if err := p.table(rows...); err != nil {
+		return err
+	}
+	if err := p.impactOn(m); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.Out)

@@ -11,6 +11,7 @@ import (
 	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/trust"
@@ -131,5 +132,19 @@ func Motion() scope.Motion {
 		Voters: []scope.Elector{{Name: "a", Key: Key(1).Public(), Weight: 5, Anchor: true, Required: true}},
 		Void:   []aweigh.Hash{aweigh.Sum([]byte("void"))},
 		Basis:  []scope.Found{{Keys: 6, Newest: 7, TTL: 8, Keeper: aweigh.Sum([]byte("keeper"))}},
+		Impact: impact(),
+	}
+}
+
+func impact() *scope.Impact {
+	return &scope.Impact{
+		Keys:    1,
+		Touched: []scope.Touched{{Key: []byte("/k"), Class: lineage.Insert, Object: aweigh.UID{1}, Found: 2}},
+		Reform: &scope.Reform{
+			Seats: []scope.Seat{{Anchor: aweigh.Sum([]byte("seat")), Name: "a", Was: 1, Is: 2}},
+			Asks:  []scope.Asked{{Of: "of", Was: "was", Is: "is"}},
+			Flips: []scope.Flip{{Who: "who", Verb: "put", Prefix: []byte("/p"), May: true, Rule: "rule"}},
+			Goes:  &scope.Handed{Keys: 3},
+		},
 	}
 }

@@ -54,7 +54,7 @@ func (m *Machine) Motion(id votes.MotionID) box.Motion {
 	mo, end, err := m.chain.state.Motion(id)
 	must.OK(err, "reading a motion")
 	if mo == nil {
-		if was, err := m.history().minutes(id); err == nil && was != nil { // it is over, and the state has forgotten it
+		if was, err := m.history().Minutes(id); err == nil && was != nil { // it is over, and the state has forgotten it
 			return box.Motion{State: box.Closed, Voters: votes.KeySet{}}
 		}
 		return box.Motion{State: box.Unknown, Voters: m.term.electors}

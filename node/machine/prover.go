@@ -99,7 +99,7 @@ func (p *Prover) minutes(id votes.MotionID) (*scope.Minutes, error) {
 	if m != nil || err != nil {
 		return m, err
 	}
-	return p.History.minutes(id)
+	return p.History.Minutes(id)
 }
 
 // Ancestry returns the ancestry of the newest final block above a height that can be proven. Errors wrap ErrUncovered

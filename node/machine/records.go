@@ -326,8 +326,8 @@ func (m *Machine) archive(k *candidate) {
 	}
 }
 
-// minutes returns the minutes of a motion as they were when the state forgot it; nil if there are none.
-func (h History) minutes(id votes.MotionID) (*scope.Minutes, error) {
+// Minutes returns the minutes of a motion as they were when the state forgot it; nil if there are none.
+func (h History) Minutes(id votes.MotionID) (*scope.Minutes, error) {
 	raw, ok, err := h.Reader.Get(keyMinutes(h.Scope, id))
 	if err != nil || !ok {
 		return nil, err

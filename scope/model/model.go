@@ -137,7 +137,8 @@ type Told struct {
 	Log   []lineage.Entry // that the block entered
 	// Outcome is the receipt of a mutation, or of the bundle that exceeded what it declares.
 	Outcome     func(bundle, mutation aweigh.Hash) (scope.Receipt, bool)
-	Delegations []scope.Delegation // all that the scope has given
+	Delegations []scope.Delegation                 // all that the scope has given
+	Impact      func(votes.MotionID) *scope.Impact // of a decision that the block opens a motion about
 }
 
 // block is a block that is being executed.

@@ -116,6 +116,12 @@ func (m *Model) open(p *motion) error {
 	p.Deadline, p.Policy, p.Entry = h.Time.Add(p.Approval.Window), h.Policy, m.next1()
 	var lost uint64
 	var required bool
+	if p.decision.IsZero() {
+		p.Impact = m.impactOf(p)
+	} else {
+		m.unmodelled("impact of a decision")
+		p.Impact = m.block.told.Impact(votes.MotionID(p.mut.ID))
+	}
 	p.Void, lost, required = m.voidOf(&p.Approval, &e.Roster)
 	if d := p.mut.Decision; required && (d == nil || d.Kind != scope.Readmit || d.Anchor != nil) {
 		return scope.ErrVoid

@@ -144,6 +144,14 @@ func (w *world) told(before scope.Head) model.Told {
 		must(w.t, err)
 		return r, ok
 	}}
+	told.Impact = func(id votes.MotionID) *scope.Impact {
+		m, _, err := w.state.Motion(id)
+		must(w.t, err)
+		if m == nil {
+			return nil
+		}
+		return m.Impact
+	}
 	for i := before.LineageSize; i < w.state.Head().LineageSize; i++ {
 		e, _, err := w.state.Lineage().Entry(i)
 		must(w.t, err)
