@@ -688,7 +688,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "bb3a2b14366c2719ecfe56d52e1cf8155e8e29aa23cbcb39c054803931a8e73d"
+	const want = "01fd3e8fc29bb5b8dc5a4d4818c8a080c6e86847a96c901873b88ea9efbe9142"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}
