@@ -75,11 +75,12 @@ func (s *State) Current() (keytree.Tree, error) {
 	return tree, nil
 }
 
-// Grown returns the state with its tree in memory. Errors are those of Current.
+// Grown returns the state with its tree in memory if that is one that Lean keeps: then no block has to wait for it, and
+// what the records show is what the head says. Errors are those of Current.
 func (s *State) Grown() (*State, error) {
 	tree, err := s.Current()
-	if err != nil {
-		return nil, err
+	if err != nil || tree.Len() <= s.bounds.LeanKeys {
+		return s, err
 	}
 	grown := *s
 	grown.current = &tree

@@ -156,6 +156,7 @@ type execution struct {
 	merged    string              // the reason of the put that a merge comes before
 	island    *island             // whose change is being taken; nil: none
 	islanders map[aweigh.UID]bool // identities of objects that came from islands in this block
+	onRecord  []IslandRecord      // the islands on record, by identity; nil until they are asked for
 	bills     map[string]string   // by key: the entry that pays for what the mutation puts there, "": none; see bill
 	billed    map[string]int64    // by entry: bytes that these bills add at most
 	used      *usages             // as they are so far; those of next until they change

@@ -131,7 +131,7 @@ func (x *execution) rejoin(r *CheckedRejoining) (failure, err error) {
 	case len(r.Changes) == 0:
 		is.Size = size
 		x.enter(lineage.Entry{Class: lineage.Rejoined, Key: is.Prefix, Posterior: r.Island})
-		return nil, x.replace(k, is)
+		return nil, x.replaceIsland(r.Island, &is)
 	}
 	if failure, err := x.turn(r, &is); failure != nil || err != nil {
 		return failure, err
@@ -152,13 +152,35 @@ func (x *execution) rejoin(r *CheckedRejoining) (failure, err error) {
 	if x.changes > 0 {
 		x.next.head.Revision = x.revision()
 	}
-	return nil, x.replace(k, is)
+	return nil, x.replaceIsland(r.Island, &is)
+}
+
+// islandsNow are the islands on record as they are so far, by identity. They are read once in a block, as each attempt
+// to bring an island in looks at all of them.
+func (x *execution) islandsNow() (all []IslandRecord, err error) {
+	if x.onRecord == nil {
+		x.onRecord, err = x.islands()
+	}
+	return x.onRecord, err
+}
+
+// findIsland finds the place of an island among those that were read.
+func (x *execution) findIsland(id aweigh.ScopeID) (at int, ok bool) {
+	return slices.BinarySearchFunc(x.onRecord, id, func(r IslandRecord, id aweigh.ScopeID) int { return bytes.Compare(r.ID[:], id[:]) })
+}
+
+// replaceIsland changes the record of an island.
+func (x *execution) replaceIsland(id aweigh.ScopeID, is *Islanded) error {
+	if at, ok := x.findIsland(id); ok {
+		x.onRecord[at].Islanded = *is
+	}
+	return x.replace(x.space.island(id), *is)
 }
 
 // putIsland puts an island on record. Its changes are taken once other islands had time to come on record, in the same
 // order on all nodes.
 func (x *execution) putIsland(r *CheckedRejoining, k []byte) (failure, err error) {
-	all, err := x.islands()
+	all, err := x.islandsNow()
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +209,8 @@ func (x *execution) putIsland(r *CheckedRejoining, k []byte) (failure, err error
 	}
 	x.enter(lineage.Entry{Class: lineage.Rejoined, Key: d.Prefix, Posterior: r.Island})
 	x.setRecord(k, canon.Encode(is))
+	at, _ := x.findIsland(r.Island)
+	x.onRecord = slices.Insert(x.onRecord, at, IslandRecord{ID: r.Island, Islanded: is})
 	return nil, nil
 }
 
@@ -225,6 +249,9 @@ func (x *execution) giveWay(all []IslandRecord, d *Descent, id aweigh.ScopeID) (
 			return nil, err
 		}
 	}
+	if at, ok := x.findIsland(oldest.ID); ok {
+		x.onRecord = slices.Delete(x.onRecord, at, at+1)
+	}
 	return nil, nil
 }
 
@@ -248,7 +275,7 @@ func (x *execution) turn(r *CheckedRejoining, is *Islanded) (failure, err error)
 	case now < is.Due:
 		return fmt.Errorf("scope: other islands have until %s to come on record", is.Due.Time().UTC().Format(time.RFC3339)), nil
 	}
-	all, err := x.islands()
+	all, err := x.islandsNow()
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,9 @@ func (c *chain) open(m *Machine) (err error) {
 	if c.state, err = c.state.Begin(m.cfg.Network.epochs()...); err != nil {
 		return err
 	}
+	if c.state, err = c.state.Grown(); err != nil {
+		return err
+	}
 	if err := c.enter(); err != nil {
 		return err
 	}
