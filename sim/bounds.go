@@ -38,9 +38,17 @@ func complete(v, defaults reflect.Value) {
 	}
 }
 
-// forgettable reports whether a motion closed, in a world whose bounds allow closed motions to be
-// forgotten.
-func (x *watch) forgettable(p *poll) bool { return p.fate != 0 && forgets(&x.w.Scenario.Bounds) }
+// forgettable reports whether a motion closed, or may have given way to another one, in a world whose bounds allow
+// closed motions to be forgotten. Of one that gave way and was forgotten, no record says so.
+func (x *watch) forgettable(p *poll) bool {
+	return forgets(&x.w.Scenario.Bounds) && (p.fate != 0 || givesWay(&x.w.Scenario.Bounds))
+}
+
+// givesWay reports whether the bounds let open motions give way to others.
+func givesWay(b *scenario.Bounds) bool {
+	s := &b.Scope
+	return s.MotionsOpen != 0 || s.MotionsOfOne != 0 || s.MotionBytes != 0 || s.MotionBytesOne != 0
+}
 
 // forgets reports whether closed motions may be forgotten, in the block that closes them too.
 func forgets(b *scenario.Bounds) bool {

@@ -178,8 +178,7 @@ func (x *watch) expires(p *poll, state *scope.State, at aweigh.Height) bool {
 // giveWay closes the motions that give way to those that a block opens. The record says which, if the scenario bounds
 // how many are open.
 func (x *watch) giveWay(state *scope.State, at aweigh.Height) {
-	b := &x.w.Scenario.Bounds.Scope
-	if b.MotionsOpen == 0 && b.MotionsOfOne == 0 && b.MotionBytes == 0 && b.MotionBytesOne == 0 {
+	if !givesWay(&x.w.Scenario.Bounds) {
 		return
 	}
 	for _, p := range x.motions.order {
