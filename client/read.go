@@ -48,16 +48,6 @@ func (c *Client) Prove(ctx context.Context, key []byte) (*scope.KeyProof, error)
 	return scope.DecodeKeyProof(resp.Proof)
 }
 
-// ProveRange asks for the proof of what the keys of [key, end) hold; an empty end means key alone. The proof comes from
-// a node unverified: call its Verify with a network identity that you trust.
-func (c *Client) ProveRange(ctx context.Context, key, end []byte) (*scope.RangeProof, error) {
-	resp, err := read(ctx, c, aweighv1connect.NodeClient.ProveRange, &aweighv1.ProveRangeRequest{Key: key, RangeEnd: end})
-	if err != nil {
-		return nil, err
-	}
-	return scope.DecodeRangeProof(resp.Proof)
-}
-
 // Checkpoint asks for the head of a scope's history; old are the entries of an older
 // head with which it is to be proven consistent, or 0. The result is verified: it leads
 // from the network's identity, and all cosignatures are of anchors of the scope, on the

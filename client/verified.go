@@ -85,8 +85,8 @@ func (v *Verified) holds(raw, key, end []byte) (*scope.RangeProof, scope.RangeRe
 	if err != nil {
 		return nil, r, err
 	}
-	if age := r.Age(aweigh.InstantOf(time.Now())); v.atMost > 0 && age > v.atMost {
-		return nil, r, fmt.Errorf("%w: it shows what held %s ago, and at most %s is permitted", scope.ErrProof, age.Round(time.Millisecond), v.atMost)
+	if err := r.Fresh(aweigh.InstantOf(time.Now()), v.atMost); err != nil {
+		return nil, r, err
 	}
 	if v.check != nil {
 		if err := v.check(p); err != nil {

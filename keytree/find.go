@@ -1,14 +1,5 @@
 package keytree
 
-// Get is what a key has.
-func (t Tree) Get(key []byte) (l Leaf, ok bool) {
-	n := t.floor(key)
-	if n == nil || n.key != string(key) {
-		return Leaf{}, false
-	}
-	return n.leaf(), true
-}
-
 // floor is the leaf of the last key up to a key, nil if there is none.
 func (t Tree) floor(key []byte) *node { return t.find(key, 0) }
 

@@ -51,7 +51,7 @@ type Asked struct {
 // Flip is a verdict that changes.
 type Flip struct {
 	_      struct{} `cbor:",toarray"`
-	Who    string   // the name of an entry of authors, "anchors" or "any"; "": whoever the rule of the verb is about
+	Who    string   // the name of an entry of authors, "anchors" or "any"; "": the callers that the rule of the verb is about
 	Verb   string
 	Prefix []byte // all keys with it; none: all keys
 	May    bool   // it may then, and may not now; or the other way round

@@ -59,6 +59,14 @@ func (r *RangeReport) Age(now aweigh.Instant) (age time.Duration) {
 	return age
 }
 
+// Fresh returns an error that wraps ErrProof if the Age is more than atMost; 0 permits any.
+func (r *RangeReport) Fresh(now aweigh.Instant, atMost time.Duration) error {
+	if age := r.Age(now); atMost > 0 && age > atMost {
+		return fmt.Errorf("%w: it shows what held %s ago, and at most %s is permitted", ErrProof, age.Round(time.Millisecond), atMost)
+	}
+	return nil
+}
+
 // NewRangePart shows what the keys of [key, end), in the sense of Op, hold in s. The header to which the ancestry leads
 // claims that: it is of the block that follows s, or of one that changed no key. The error wraps ErrLongRange if these
 // are more than MaxRangeLeaves, or hold more bytes than most, and ErrElsewhere

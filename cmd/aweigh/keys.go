@@ -186,6 +186,9 @@ func (a *app) get() *cobra.Command {
 		c.MarkFlagsMutuallyExclusive("version", f)
 	}
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		if err := proof.check(); err != nil {
+			return err
+		}
 		name, err := nameOf(args[0], *raw, reads)
 		if err != nil {
 			return err
@@ -365,6 +368,9 @@ func (a *app) ls() *cobra.Command {
 	provisional := provisionalFlag(c, readsProvisionally, "serializable", "rev")
 	proof := a.proofFlags(c, "rev", "limit", "serializable", "provisional")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		if err := proof.check(); err != nil {
+			return err
+		}
 		req := &aweighv1.RangeRequest{
 			Key: []byte{0}, RangeEnd: []byte{0}, KeysOnly: true, Revision: *rev, Limit: *limit, Serializable: *serializable, Provisional: *provisional,
 		}

@@ -38,6 +38,16 @@ func (a *app) proofFlags(c *cobra.Command, without ...string) *proofFlags {
 
 func (f *proofFlags) asked() bool { return f.verified || f.command.Flags().Changed("proof") }
 
+// check refuses what a read without a proof would ignore.
+func (f *proofFlags) check() error {
+	for _, flag := range []string{"network", "at-most", "trusted"} {
+		if f.command.Flags().Changed(flag) && !f.asked() {
+			return fmt.Errorf("%w: --%s is for a read with --verified or --proof", errUsage, flag)
+		}
+	}
+	return nil
+}
+
 // provenRange asks for a proof of what the keys of a range hold, verifies it, and writes it to the file.
 func (a *app) provenRange(ctx context.Context, s *session, f *proofFlags, key, end []byte) (p *scope.RangeProof, r scope.RangeReport, err error) {
 	if f.command.Flags().Changed("network") {
@@ -77,9 +87,8 @@ func (a *app) provenFor(p *scope.RangeProof, network aweigh.NetworkID, atMost ti
 	if err := a.trustsRange(p); err != nil {
 		return r, err
 	}
-	if age := r.Age(aweigh.InstantOf(time.Now())); atMost > 0 && age > atMost {
-		return r, fmt.Errorf("%w: it shows what held %s ago, and at most %s is permitted; read it again, or give a larger --at-most",
-			scope.ErrProof, age.Round(time.Millisecond), atMost)
+	if err := r.Fresh(aweigh.InstantOf(time.Now()), atMost); err != nil {
+		return r, fmt.Errorf("%w; read it again, or give a larger --at-most", err)
 	}
 	return r, nil
 }

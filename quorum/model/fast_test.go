@@ -152,7 +152,7 @@ func TestFastDoesNotFork(t *testing.T) {
 		large bool
 	}{
 		{"four alike, one lies", newFast(alike, []uint64{1}, 2), false},
-		{"four alike, nobody lies", newFast([]uint64{1, 1, 1, 1}, nil, 2), false},
+		{"four alike, none lies", newFast([]uint64{1, 1, 1, 1}, nil, 2), false},
 		{"four alike, one lies, what is final is signed", attending(newFast(alike, []uint64{1}, 2)), false},
 		{"2 2 1 and two liars of 1", newFast([]uint64{2, 2, 1}, []uint64{1, 1}, 2), false},
 		{"3 2 1 1, both 1 lie", newFast([]uint64{3, 2}, []uint64{1, 1}, 2), false},

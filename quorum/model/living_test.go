@@ -660,10 +660,10 @@ func TestEnginesLiveInTheModel(t *testing.T) {
 		want  []string
 	}{
 		{"bft, four alike, one lies", bft, closing(newWorld(bft, alike, 1, 4)), []string{"notarize", "closed"}},
-		{"bft, four alike, nobody lies", bft, closing(newWorld(bft, four, 0, 4)), []string{"notarize", "closed"}},
+		{"bft, four alike, none lies", bft, closing(newWorld(bft, four, 0, 4)), []string{"notarize", "closed"}},
 		{"crash, three alike", crash, closing(newWorld(crash, alike, 0, 4)), []string{"closed"}},
 		{"fast, four alike, one lies", fast, closing(newFast(alike, []uint64{1}, 4)), []string{"notarize", "closed", "passed over", "stands on ballots"}},
-		{"fast, four alike, nobody lies", fast, closing(newFast(four, nil, 4)), []string{"notarize", "closed", "passed over", "stands on ballots"}},
+		{"fast, four alike, none lies", fast, closing(newFast(four, nil, 4)), []string{"notarize", "closed", "passed over", "stands on ballots"}},
 		{"fast, 4 3 2 1, the 3 lies", fast, closing(newFast([]uint64{4, 2, 1}, []uint64{3}, 4)),
 			[]string{"notarize", "finalize", "closed", "passed over"}},
 		{"fast, two epochs", fast, closing(newWorld(fast, alike, 1, 2).then(fast, []uint64{1, 2, 1}, 1, 2)),

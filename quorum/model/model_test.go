@@ -47,7 +47,7 @@ func TestNoForkWithinTheFaultBudget(t *testing.T) {
 		large         bool
 	}{
 		{"bft, four alike, one lies", bft, []uint64{1, 1, 1}, []uint64{1}, 2, false},
-		{"bft, four alike, nobody lies", bft, []uint64{1, 1, 1, 1}, nil, 2, false},
+		{"bft, four alike, none lies", bft, []uint64{1, 1, 1, 1}, nil, 2, false},
 		{"bft, 3 2 1 1, the 2 lies", bft, []uint64{3, 1, 1}, []uint64{2}, 2, false},
 		{"bft, 3 2 1 1, both 1 lie", bft, []uint64{3, 2}, []uint64{1, 1}, 3, false},
 		{"bft, 4 3 2 1, the 3 lies", bft, []uint64{4, 2, 1}, []uint64{3}, 2, false},
@@ -107,7 +107,7 @@ func TestEveryBrokenRuleForks(t *testing.T) {
 	easyNotarize := rules(quorum.BFT, above(1, 4), above(2, 3), above(2, 3))
 	easyNullify := rules(quorum.BFT, above(2, 3), above(2, 3), above(1, 4))
 
-	// One round of votes, where nobody lies.
+	// One round of votes, where no anchor lies.
 	oneRound := newWorld(quorum.DefaultRules(quorum.Crash), []uint64{1, 1, 1}, 0, 2)
 	bothVotes, bare, twice := oneRound, oneRound, oneRound
 	bothVotes.noExclusion = true

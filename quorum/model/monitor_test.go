@@ -254,7 +254,7 @@ func TestMonitorsFollowTheModel(t *testing.T) {
 		{"bft, 4 3 2 1, the 3 lies", bft, closing(newWorld(bft, []uint64{4, 2, 1}, 3, 4))},
 		{"bft, one starts again", bft, closing(forgetful(newWorld(bft, alike, 1, 4)))},
 		{"fast, four alike, one lies", fast, closing(attending(newFast(alike, []uint64{1}, 4)))},
-		{"fast, four alike, nobody lies", fast, closing(attending(newFast([]uint64{1, 1, 1, 1}, nil, 4)))},
+		{"fast, four alike, none lies", fast, closing(attending(newFast([]uint64{1, 1, 1, 1}, nil, 4)))},
 		{"fast, 4 3 2 1, the 3 lies", fast, closing(attending(newFast([]uint64{4, 2, 1}, []uint64{3}, 4)))},
 		{"fast, one starts again", fast, closing(attending(forgetful(newFast(alike, []uint64{1}, 4))))},
 		{"crash, three alike", crash, closing(attending(newWorld(crash, alike, 0, 4)))},
