@@ -1,80 +1,65 @@
 package keytree
 
-// floor is the leaf of the last key up to a key, nil if there is none.
-func (t Tree) floor(key []byte) *node { return t.find(key, 0) }
+import "bytes"
 
-// below is the leaf of the last key before a key, nil if there is none.
-func (t Tree) below(key []byte) *node {
-	n := t.floor(key)
-	if n == nil || n.key != string(key) {
-		return n
-	}
-	return t.beside(key, 0)
-}
+// floor is the leaf of the last key up to a key, nil if there is none.
+func (n *nodes) floor(key []byte) *Leaf { return n.find(key, 0) }
 
 // ceiling is the leaf of the first key from a key on, nil if there is none.
-func (t Tree) ceiling(key []byte) *node { return t.find(key, 1) }
+func (n *nodes) ceiling(key []byte) *Leaf { return n.find(key, 1) }
 
-// find is the leaf of a key, or else the one next to its place: 0 on the left, 1 on the right of it.
-func (t Tree) find(key []byte, side byte) *node {
-	if t.root == nil {
-		return nil
+// below is the leaf of the last key before a key, nil if there is none.
+func (n *nodes) below(key []byte) *Leaf {
+	l := n.floor(key)
+	if l == nil || !bytes.Equal(l.Key, key) {
+		return l
 	}
-	n := t.root
-	for n.left != nil {
-		n = n.child(bit(key, n.bit))
+	return n.beside(key, same, 0)
+}
+
+// find is the leaf of a key, or else the one next to its place: 0 on the left, 1 on the right of it. There are keys.
+func (n *nodes) find(key []byte, side byte) *Leaf {
+	r := n.root
+	for !r.isLeaf() {
+		in := n.inner(r)
+		r = in.child[bit(key, in.bit)]
 	}
-	b := differ(key, n.key)
+	b := differ(key, n.leaf(r).Key)
 	if b == same {
-		return n
+		return n.leaf(r)
 	}
-	var beside *node // of the path
-	for n = t.root; n.left != nil && n.bit < b; {
-		to := bit(key, n.bit)
+	for r = n.root; !r.isLeaf() && n.inner(r).bit < b; {
+		in := n.inner(r)
+		r = in.child[bit(key, in.bit)]
+	}
+	if bit(key, b) != side { // all of the node
+		return n.edge(r, 1-side)
+	}
+	return n.beside(key, b, side)
+}
+
+// beside is the leaf next to the first node on the way of a key that is not above bit b: 0 on the left, 1 on the right
+// of it.
+func (n *nodes) beside(key []byte, b uint32, side byte) *Leaf {
+	var beside ref
+	for r := n.root; !r.isLeaf() && n.inner(r).bit < b; {
+		in := n.inner(r)
+		to := bit(key, in.bit)
 		if to != side {
-			beside = n.child(side)
+			beside = in.child[side]
 		}
-		n = n.child(to)
+		r = in.child[to]
 	}
-	if bit(key, b) != side { // all of n
-		return n.edge(1 - side)
-	}
-	if beside == nil {
+	if beside == 0 {
 		return nil
 	}
-	return beside.edge(1 - side)
+	return n.edge(beside, 1-side)
 }
 
-// beside is the leaf next to the one of a key of the tree: 0 on the left, 1 on the right of it.
-func (t Tree) beside(key []byte, side byte) *node {
-	var beside *node
-	for n := t.root; n.left != nil; {
-		to := bit(key, n.bit)
-		if to != side {
-			beside = n.child(side)
-		}
-		n = n.child(to)
+// edge is the first leaf below a node for 0, the last for 1.
+func (n *nodes) edge(r ref, side byte) *Leaf {
+	for !r.isLeaf() {
+		r = n.inner(r).child[side]
 	}
-	if beside == nil {
-		return nil
-	}
-	return beside.edge(1 - side)
+	return n.leaf(r)
 }
-
-func (n *node) child(side byte) *node {
-	if side == 0 {
-		return n.left
-	}
-	return n.right
-}
-
-// edge is the first leaf for 0, the last for 1.
-func (n *node) edge(side byte) *node {
-	for n.left != nil {
-		n = n.child(side)
-	}
-	return n
-}
-
-func (n *node) first() *node { return n.edge(0) }
-func (n *node) last() *node  { return n.edge(1) }

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -44,8 +46,12 @@ func (l list) root(keys []string) aweigh.Hash {
 		d := l[keys[0]]
 		return sha256.Sum256(append(append([]byte{0, 0}, d[:]...), keys[0]...))
 	}
+	bits := make([]string, len(keys))
+	for i, k := range keys {
+		bits[i] = written(k)
+	}
 	for b := uint32(0); ; b++ {
-		i := slices.IndexFunc(keys, func(k string) bool { return strings.HasPrefix(written(k)[b:], "1") })
+		i := slices.IndexFunc(bits, func(k string) bool { return k[b] == '1' })
 		if i <= 0 {
 			continue
 		}
@@ -64,39 +70,121 @@ func written(key string) string {
 	return s.String() + "0"
 }
 
+// drawChanges draws changes, and makes them in a model.
+func drawChanges(t *rapid.T, model list) (changes []Change) {
+	for range rapid.IntRange(0, 12).Draw(t, "changes") {
+		c := Change{Leaf: Leaf{Key: keys().Draw(t, "key")}, Gone: rapid.IntRange(0, 2).Draw(t, "gone") == 0}
+		if c.Gone {
+			delete(model, string(c.Key))
+		} else {
+			c.Digest = aweigh.Sum([]byte{rapid.Byte().Draw(t, "digest")})
+			model[string(c.Key)] = c.Digest
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
 // build draws a tree that many changes made, and its model.
 func build(t *rapid.T) (Tree, list) {
 	tree, model := Tree{}, list{}
 	for range rapid.IntRange(0, 6).Draw(t, "blocks") {
-		var changes []Change
-		for range rapid.IntRange(0, 12).Draw(t, "changes") {
-			c := Change{Leaf: Leaf{Key: keys().Draw(t, "key")}, Gone: rapid.IntRange(0, 2).Draw(t, "gone") == 0}
-			if !c.Gone {
-				c.Digest = aweigh.Sum([]byte{rapid.Byte().Draw(t, "digest")})
-			}
-			changes = append(changes, c)
-			if c.Gone {
-				delete(model, string(c.Key))
-			} else {
-				model[string(c.Key)] = c.Digest
-			}
-		}
-		before, root := tree, tree.Root()
-		tree = tree.With(changes)
-		if before.Root() != root {
-			t.Fatal("a change of one tree changed another")
-		}
+		tree = tree.With(drawChanges(t, model))
 	}
 	return tree, model
+}
+
+// check compares a tree with its model, by its root, its size, and what its nodes say.
+func (l list) check(t rapid.TB, tree Tree) {
+	sorted := l.sorted()
+	want := l.root(sorted)
+	if tree.Root() != want || tree.Len() != len(sorted) {
+		t.Fatalf("%d keys with root %s, and by the definition %d with %s", tree.Len(), tree.Root(), len(sorted), want)
+	}
+	p, err := tree.Prove(nil, nil, len(sorted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if root, err := p.Root(); err != nil || root != want || len(p.Leaves) != len(sorted) {
+		t.Fatalf("the nodes have %d keys with root %s, and by the definition %d with %s: %v", len(p.Leaves), root, len(sorted), want, err)
+	}
 }
 
 func TestTreeIsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree, model := build(t)
-		if sorted := model.sorted(); tree.Root() != model.root(sorted) || tree.Len() != len(sorted) {
-			t.Fatalf("%d keys with root %s, and by the definition %d with %s", tree.Len(), tree.Root(), len(sorted), model.root(sorted))
+		model.check(t, tree)
+	})
+}
+
+// TestTreesStayAsTheyAre makes trees from any of those made before, and looks at them in any order.
+func TestTreesStayAsTheyAre(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		trees, models := []Tree{{}}, []list{{}}
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			from := rapid.IntRange(0, len(trees)-1).Draw(t, "from")
+			model := maps.Clone(models[from])
+			trees = append(trees, trees[from].With(drawChanges(t, model)))
+			models = append(models, model)
+			look := rapid.IntRange(0, len(trees)-1).Draw(t, "look")
+			models[look].check(t, trees[look])
+		}
+		for i := range trees {
+			models[i].check(t, trees[i])
 		}
 	})
+}
+
+// TestTreesAreSharedSafely has readers of many versions beside a writer; the race detector looks on.
+func TestTreesAreSharedSafely(t *testing.T) {
+	tree, model := Tree{}, list{}
+	var readers sync.WaitGroup
+	for i := range 40 {
+		k := key(i % 9)
+		c := Change{Leaf: Leaf{Key: k, Digest: aweigh.Sum(fmt.Append(nil, i))}, Gone: i%7 == 6}
+		if tree = tree.With([]Change{c}); c.Gone {
+			delete(model, string(k))
+		} else {
+			model[string(k)] = c.Digest
+		}
+		seen, want := tree, maps.Clone(model)
+		readers.Go(func() {
+			for range 5 {
+				want.check(t, seen)
+			}
+		})
+	}
+	readers.Wait()
+}
+
+// TestKeysThatAreGoneFreeTheirPlaces deletes nearly all of many keys.
+func TestKeysThatAreGoneFreeTheirPlaces(t *testing.T) {
+	const n = 2 * slack
+	full, some := Tree{}, list{}
+	var puts, dels []Change
+	for i := range n {
+		c := Change{Leaf: Leaf{Key: key(i), Digest: aweigh.Sum(key(i))}}
+		puts = append(puts, c)
+		if i%1000 == 0 {
+			some[string(c.Key)] = c.Digest
+		} else {
+			c.Gone = true
+			dels = append(dels, c)
+		}
+	}
+	full = full.With(puts)
+	root := full.Root()
+	few := full.With(dels)
+	if got := len(few.at.nodes.leaves); got > len(some)+1 {
+		t.Errorf("%d places for %d keys", got, len(some))
+	}
+	some.check(t, few)
+	if again := few.With(puts); again.Root() != root || full.Len() != n {
+		t.Errorf("%d keys, and root %s instead of %s", full.Len(), again.Root(), root)
+	}
+	if p, err := full.Prove(nil, nil, n); err != nil || len(p.Leaves) != n {
+		t.Errorf("the tree before the deletions is gone: %v", err)
+	}
 }
 
 // within are the model's keys with from <= key < to.
@@ -174,16 +262,18 @@ func TestBentProofsAreOfOtherTrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := fmt.Sprint(p.Shown(from, to))
-		bent := &Proof{Left: slices.Clone(p.Left), Leaves: slices.Clone(p.Leaves), Right: slices.Clone(p.Right)}
-		how := bend(t, bent)
-		root, err := bent.Root()
-		if err == nil && root == tree.Root() && bent.Covers(from, to) {
-			if got := fmt.Sprint(bent.Shown(from, to)); got != want {
-				t.Fatalf("%s: the proof shows %s instead of %s", how, got, want)
+		for kind := range 10 {
+			bent := &Proof{Left: slices.Clone(p.Left), Leaves: slices.Clone(p.Leaves), Right: slices.Clone(p.Right)}
+			how := bend(t, bent, kind)
+			root, err := bent.Root()
+			if err == nil && root == tree.Root() && bent.Covers(from, to) {
+				if got := fmt.Sprint(bent.Shown(from, to)); got != want {
+					t.Fatalf("%s: the proof shows %s instead of %s", how, got, want)
+				}
+				continue
 			}
-			return
+			found[how]++
 		}
-		found[how]++
 	})
 	for _, how := range []string{"drop a leaf", "hide leaves in a step", "drop a step", "another digest", "another kind", "another key", "another bit", "swap steps", "a leaf twice", "sides"} {
 		if found[how] == 0 {
@@ -192,8 +282,8 @@ func TestBentProofsAreOfOtherTrees(t *testing.T) {
 	}
 }
 
-// bend changes a proof, and says how.
-func bend(t *rapid.T, p *Proof) string {
+// bend changes a proof in one of ten ways, if it can be changed so, and says how.
+func bend(t *rapid.T, p *Proof, kind int) string {
 	i := rapid.IntRange(0, len(p.Leaves)-1).Draw(t, "leaf")
 	steps := &p.Left
 	if rapid.Bool().Draw(t, "right") {
@@ -203,7 +293,7 @@ func bend(t *rapid.T, p *Proof) string {
 	if len(*steps) > 0 {
 		s = rapid.IntRange(0, len(*steps)-1).Draw(t, "step")
 	}
-	switch kind := rapid.IntRange(0, 9).Draw(t, "bend"); {
+	switch {
 	case kind == 0:
 		p.Leaves = slices.Delete(p.Leaves, i, i+1)
 		return "drop a leaf"

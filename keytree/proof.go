@@ -45,55 +45,56 @@ var ErrMany = errors.New("keytree: more keys than asked for")
 // takes more than so many leaves.
 func (t Tree) Prove(from, to []byte, most int) (*Proof, error) {
 	p := &Proof{}
-	if t.root == nil {
+	if t.Len() == 0 {
 		return p, nil
 	}
-	first := t.floor(from)
+	n := t.at.nodes
+	n.Lock()
+	defer n.Unlock()
+	t.at.take()
+	first := n.floor(from)
 	if first == nil {
-		first = t.root.first()
+		first = n.edge(n.root, 0)
 	}
-	last := t.root.last()
+	last := n.edge(n.root, 1)
 	if to != nil {
-		if n := t.below(to); n != nil && n.key >= string(from) && ends(n.key, to) {
-			last = n
-		} else if n := t.ceiling(to); n != nil {
-			last = n
+		if l := n.below(to); l != nil && bytes.Compare(l.Key, from) >= 0 && ends(l.Key, to) {
+			last = l
+		} else if l := n.ceiling(to); l != nil {
+			last = l
 		}
 	}
-	if !t.root.run(p, first, last, most) {
+	if !n.run(p, n.root, first, last, most) {
 		return nil, fmt.Errorf("%w: there are more than %d", ErrMany, most)
 	}
 	return p, nil
 }
 
-// run appends the leaves below n from first on up to last to the proof, and what is beside them. A nil first or last
-// lies outside of n. It reports false if these are too many.
-func (n *node) run(p *Proof, first, last *node, most int) bool {
-	if n.left == nil {
-		p.Leaves = append(p.Leaves, n.leaf())
+// run appends the leaves below a node from first on up to last to the proof, and what is beside them. A nil first or
+// last lies outside of the node. It reports false if these are too many.
+func (n *nodes) run(p *Proof, r ref, first, last *Leaf, most int) bool {
+	if r.isLeaf() {
+		p.Leaves = append(p.Leaves, *n.leaf(r))
 		return len(p.Leaves) <= most
 	}
-	inLeft := first == nil || bit(first.key, n.bit) == 0
-	inRight := last == nil || bit(last.key, n.bit) == 1
+	in := n.inner(r)
+	inLeft := first == nil || bit(first.Key, in.bit) == 0
+	inRight := last == nil || bit(last.Key, in.bit) == 1
 	switch {
 	case inLeft && inRight:
-		return n.left.run(p, first, nil, most) && n.right.run(p, nil, last, most)
+		return n.run(p, in.child[0], first, nil, most) && n.run(p, in.child[1], nil, last, most)
 	case inLeft:
-		ok := n.left.run(p, first, last, most)
-		p.Right = append(p.Right, Step{Bit: n.bit, Hash: n.right.hash()})
+		ok := n.run(p, in.child[0], first, last, most)
+		p.Right = append(p.Right, Step{Bit: in.bit, Hash: n.sums(r)[1]})
 		return ok
 	}
-	p.Left = append(p.Left, Step{Bit: n.bit, Hash: n.left.hash()})
-	return n.right.run(p, first, last, most)
+	p.Left = append(p.Left, Step{Bit: in.bit, Hash: n.sums(r)[0]})
+	return n.run(p, in.child[1], first, last, most)
 }
 
-func (n *node) leaf() Leaf { return Leaf{Key: []byte(n.key), Kind: n.kind, Digest: n.sum} }
-
-func (l *Leaf) hash() aweigh.Hash { return leaf(l.Kind, l.Digest, l.Key) }
-
 // ends reports whether no key lies between key and to.
-func ends[A string | []byte](key A, to []byte) bool {
-	return len(to) == len(key)+1 && to[len(key)] == 0 && string(to[:len(key)]) == string(key)
+func ends(key, to []byte) bool {
+	return len(to) == len(key)+1 && to[len(key)] == 0 && bytes.Equal(to[:len(key)], key)
 }
 
 // Covers reports whether the run shows all keys with from <= key < to; a nil to means "to the end".
@@ -186,7 +187,7 @@ func (s *stack) join(above uint32) error {
 		if r.before < above {
 			return nil
 		}
-		l.hash = inner(r.before, l.hash, r.hash)
+		l.hash = innerHash(r.before, l.hash, r.hash)
 		s.subtrees = s.subtrees[:n-1]
 	}
 	return nil
@@ -195,7 +196,7 @@ func (s *stack) join(above uint32) error {
 func (s *stack) root() (aweigh.Hash, error) {
 	for n := len(s.subtrees); n > 1; n-- {
 		l, r := &s.subtrees[n-2], &s.subtrees[n-1]
-		l.hash = inner(r.before, l.hash, r.hash)
+		l.hash = innerHash(r.before, l.hash, r.hash)
 		s.subtrees = s.subtrees[:n-1]
 	}
 	return s.subtrees[0].hash, nil

@@ -108,6 +108,7 @@ var exceptions = []struct{ file, path, reason string }{
 	{"internal/canon/append.go", "sync", "a cache of what types look like, for the goroutines around the core as well"},
 	{"action/language.go", "sync", "the language is built once, for the goroutines around the core as well"},
 	{"action/judge.go", "sync", "a cache of compiled tables, likewise"},
+	{"keytree/nodes.go", "sync", "versions of a tree share nodes, also with goroutines around the core that read them"},
 }
 
 // plainData are the exported structs in and below node that may embed an exported type, with reasons. All are values
