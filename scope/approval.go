@@ -55,8 +55,9 @@ type Approval struct {
 	Anchors   uint32        // and how many anchors, at least
 	Window    time.Duration // how long a motion stays open, by the blocks' time: its deadline is Opened + Window; mostWindow at most
 	Approvers []Approver
-	StepUp    bool     // of keys: one approver that did not ask for the change decides, and anchors have no vote
-	Verbs     []string // of actions alone that these verbs ask for, in order; none: of every change
+	StepUp    bool          // of keys: one approver that did not ask for the change decides, and anchors have no vote
+	Verbs     []string      // of actions alone that these verbs ask for, in order; none: of every change
+	Bounds    []ImpactBound // of what one motion may change, in the order of their measures
 
 	// Of decisions, as they open, and zero in a policy:
 	Finalize quorum.Rule     // what finalizes, which they need in any case
@@ -88,7 +89,7 @@ func (a *Approval) String() string {
 	s := a.name() + ": "
 	switch {
 	case a.StepUp:
-		return s + fmt.Sprintf("a second person: %s, within %v", a.seconds(), a.Window)
+		return s + fmt.Sprintf("a second person: %s, within %v", a.seconds(), a.Window) + a.bounds()
 	case a.Num == 0 && a.Finalize.Den > 0:
 		s += a.Finalize.String() + " of the weight, as to finalize"
 	case a.Finalize.Den > 0:
@@ -110,7 +111,15 @@ func (a *Approval) String() string {
 			s += ", " + p.Name
 		}
 	}
-	return s + fmt.Sprintf(", within %v", a.Window)
+	return s + fmt.Sprintf(", within %v", a.Window) + a.bounds()
+}
+
+// bounds is like "; at most 10 keys that change".
+func (a *Approval) bounds() (s string) {
+	for i, b := range a.Bounds {
+		s += [...]string{"; ", ", "}[min(i, 1)] + b.String()
+	}
+	return s
 }
 
 // seconds are the names of the approvers of a step-up: "bob or carol".
@@ -183,7 +192,7 @@ func (a *Approval) check() error {
 	case len(a.Approvers) > maxApprovers:
 		return fmt.Errorf("%d approvers, at most %d are taken", len(a.Approvers), maxApprovers)
 	}
-	if err := a.checkVerbs(); err != nil {
+	if err := errors.Join(a.checkVerbs(), a.checkBounds()); err != nil {
 		return err
 	}
 	seen, names := make(map[aweigh.Hash]bool), make(map[string]bool)

@@ -105,8 +105,12 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	if err != nil {
 		return nil, err
 	}
+	a := x.policy.decides(d)
+	if failure := a.Permits(impact); failure != nil {
+		return failure, nil
+	}
 	o := opening{line: indexedMotion{Author: m.Author, Decision: id, Outside: !weighs}, displaced: displaced, impact: impact}
-	if failure, err := x.openMotion(m, x.policy.decides(d), o); failure != nil || err != nil || !weighs {
+	if failure, err := x.openMotion(m, a, o); failure != nil || err != nil || !weighs {
 		return failure, err
 	}
 	if rec, _, err = x.motion(m.ID); err != nil {

@@ -179,21 +179,26 @@ func impactOf(before, after *view, entries []lineage.Entry) (*Impact, error) {
 }
 
 // impactOfPlan is what carrying out the mutation being executed would change: its planned transaction, or its change of
-// names.
-func (x *execution) impactOfPlan(m *CheckedMutation, p *plan) (*Impact, error) {
-	return x.rehearse(func(t *execution) error {
+// names. The mutation pays for that as for being carried out.
+func (x *execution) impactOfPlan(m *CheckedMutation, p *plan) (i *Impact, failure, err error) {
+	i, err = x.rehearse(func(t *execution) error {
 		if m.Naming == nil {
 			_, err := t.run(*p)
+			x.purse = t.purse
 			return err
 		}
 		t.begin(m)
-		t.purse.reserve = x.policy.Limits.BlockCost // the mutation has paid for it
-		apply, failure, err := t.naming(m.Naming)
-		if failure == nil && err == nil {
+		apply, failed, err := t.naming(m.Naming)
+		if failed == nil && err == nil {
 			_, err = apply()
 		}
+		x.purse, failure = t.purse, failed
 		return err
 	})
+	if err == nil && failure == nil && x.purse.empty {
+		failure = ErrTooMuch
+	}
+	return i, failure, err
 }
 
 // Forecast is what would become of a mutation in the next block.

@@ -59,7 +59,14 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (apply func() error, 
 		if failure == nil {
 			failure = sameApproval(mo, x.policy.decides(m.Decision))
 		}
-		return nil, failure, nil
+		if failure != nil || len(mo.Approval.Bounds) == 0 {
+			return nil, failure, nil
+		}
+		impact, err := x.impactOfDecision(m.Decision)
+		if err != nil {
+			return nil, nil, err
+		}
+		return nil, mo.Approval.Permits(impact), nil
 	}
 	if failure, err = x.authorized(m); failure != nil || err != nil {
 		return nil, failure, err
@@ -79,6 +86,12 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (apply func() error, 
 	needed, failure, err := x.asked(m, &p)
 	if failure == nil && err == nil && needed != nil {
 		failure = sameApproval(mo, needed)
+	}
+	if failure == nil && err == nil && len(mo.Approval.Bounds) > 0 { // objects may have other names by now
+		var impact *Impact
+		if impact, failure, err = x.impactOfPlan(m, &p); failure == nil && err == nil {
+			failure = mo.Approval.Permits(impact)
+		}
 	}
 	if failure != nil || err != nil {
 		return nil, failure, err

@@ -39,10 +39,13 @@ func (x *execution) propose(m *CheckedMutation, a *Approval, p *plan) (failure, 
 	basis, err := x.basis(p)
 	var impact *Impact
 	if err == nil {
-		impact, err = x.impactOfPlan(m, p)
+		impact, failure, err = x.impactOfPlan(m, p)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil && failure == nil {
+		failure = a.Permits(impact)
+	}
+	if failure != nil || err != nil {
+		return failure, err
 	}
 	return x.openMotion(m, a, opening{
 		line: indexedMotion{Author: m.Principal(), Signer: m.Author, Caller: m.Caller}, chose: p.succeeded, basis: basis, impact: impact,

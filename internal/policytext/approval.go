@@ -19,6 +19,9 @@ or of=membership, which can only require more than finalization does; verbs=pay,
 threshold=3/4, the least share of the whole weight that must approve; min-anchors=3; window=72h, how
 long a motion stays open; and approver=NAME,KEY for each key that votes beside the anchors, with
 ,weight=25% (of the weight of all anchors) or ,required, or both. KEY is like ed25519:… or ml-dsa-65:….
+at-most=keys:10,deleted:0 bounds what one motion changes: keys (under all names), deleted, ended (objects), bytes
+(written), leases; of policies and membership: rights, and at-least=stop:2,break:3, the fewest anchors that can stop or
+break the scope.
 A step-up has no threshold, min-anchors and approver, but step-up=NAME,KEY for each key that may be the second
 person: any one of them but the author approves, anchors do not vote, and window=5m is at most 1h.`
 
@@ -43,6 +46,7 @@ func writeApproval(a scope.Approval) string {
 		words = append(words, fmt.Sprintf("min-anchors=%d", a.Anchors))
 	}
 	words = append(words, "window="+a.Window.String())
+	words = append(words, writeBounds(a.Bounds)...)
 	for _, p := range a.Approvers {
 		word := "approver="
 		if a.StepUp {
@@ -149,13 +153,15 @@ func approvalWord(a *scope.Approval, key, value string) (err error) {
 		}
 	case "window":
 		a.Window, err = span(value)
+	case mostWord, leastWord:
+		a.Bounds, err = addBounds(a.Bounds, key, value)
 	case "approver", "step-up":
 		var p scope.Approver
 		p, err = approver(value)
 		a.Approvers = append(a.Approvers, p)
 		a.StepUp = a.StepUp || key == "step-up"
 	default:
-		return fmt.Errorf("it has no %s%s", key, meant(key, []string{"of", "prefix", "verbs", "threshold", "min-anchors", "window", "approver", "step-up"}))
+		return fmt.Errorf("it has no %s%s", key, meant(key, []string{"of", "prefix", "verbs", "threshold", "min-anchors", "window", mostWord, leastWord, "approver", "step-up"}))
 	}
 	return err
 }

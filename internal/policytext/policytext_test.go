@@ -41,7 +41,8 @@ func other() scope.Policy {
 		panic(err)
 	}
 	p.Approvals = []scope.Approval{
-		{Matter: scope.Changes, Prefix: []byte("/a \x00,\"/"), Num: 3, Den: 4, Anchors: 3, Window: 72 * time.Hour, Verbs: []string{"pay", "yes"}},
+		{Matter: scope.Changes, Prefix: []byte("/a \x00,\"/"), Num: 3, Den: 4, Anchors: 3, Window: 72 * time.Hour, Verbs: []string{"pay", "yes"},
+			Bounds: []scope.ImpactBound{{Of: scope.ChangedKeys, Limit: 7}, {Of: scope.DeletedKeys}}},
 		{Matter: scope.Deletions, Num: 1, Den: 2, Window: time.Minute, Approvers: []scope.Approver{
 			{Name: "alice, of \"accounts\"", Key: key.Public(), Share: 333_333, Required: true},
 			{Name: "bob", Key: key.Public(), Required: true},
@@ -83,6 +84,9 @@ func TestEveryFieldOfAPolicyIsWritten(t *testing.T) {
 	base := other()
 	base.Approvals[0].Approvers = base.Approvals[1].Approvers
 	base.Approvals[1].Verbs, base.Approvals[2].Verbs = []string{"pay"}, []string{"pay"}
+	for i := range base.Approvals {
+		base.Approvals[i].Bounds = []scope.ImpactBound{{Of: scope.DeletedKeys, Limit: 7}}
+	}
 	// The finalize and the sponsor of an approval are zero in a policy (scope.Policy.Check), a scheme goes with its
 	// bytes, and an author has a key only if it is one key.
 	skip := []string{"].Finalize.Num", "].Finalize.Den", "].Finalize.MinAnchors", "].Sponsor", ".Key.Scheme", ".Key.Bytes", ".Who"}

@@ -145,7 +145,7 @@ var boundsApart = reasons(map[string]string{
 		"votes.MaxBallot votes.MaxComment votes.MaxMotionBallot votes.maxSignature votes.MaxApprovers votes/box.MaxReasons votes/reconcile.MinMessage " +
 		"lineage.MaxSize lineage.maxPath alias.MaxKey alias.MaxSegments alias.MaxAction " +
 		"node/machine.maxEarly node/machine.maxOffered node/machine.maxCast node/machine.maxMeeting node/machine.meetRounds node/machine.HandoversAtOnce node/referral.maxReferrals",
-	"of what a policy or a genesis may say": "scope.maxApprovals scope.maxApprovalVerbs scope.maxApprovers scope.maxAuthors scope.maxAuthorPrefixes scope.maxAuthorVerbs scope.maxAuthorName scope.maxRate scope.rateBurst " +
+	"of what a policy or a genesis may say": "scope.maxApprovals scope.mostBound scope.maxApprovalVerbs scope.maxApprovers scope.maxAuthors scope.maxAuthorPrefixes scope.maxAuthorVerbs scope.maxAuthorName scope.maxRate scope.rateBurst " +
 		"scope.maxPartitions scope.leastAfter scope.mostAfter scope.mostGather scope.endless scope.islandPart " +
 		"scope.maxShare scope.maxVoid scope.leastWindow scope.mostWindow scope.mostStepUp scope.maxApprovalDen " +
 		"scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.mostEpoch scope.decisionWindow scope.leastMutation scope.mostBlockBytes " +

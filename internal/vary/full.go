@@ -41,6 +41,7 @@ func Policy() scope.Policy {
 	p.Children = scope.Bound{Depth: 3, BFT: true, Finalize: quorum.Rule{Num: 5, Den: 6, MinAnchors: 7}, Notice: 72 * time.Hour}
 	p.Approvals = []scope.Approval{{
 		Matter: scope.Changes, Prefix: []byte("/a \x00,\"/"), Num: 3, Den: 4, Anchors: 3, Window: 72 * time.Hour, Verbs: []string{"pay"},
+		Bounds:    []scope.ImpactBound{{Of: scope.ChangedKeys, Limit: 7}},
 		Approvers: []scope.Approver{{Name: "alice, of \"accounts\"", Key: Key(9).Public(), Share: 333_333, Required: true}},
 	}}
 	p.Authors = []scope.Author{{
@@ -127,6 +128,7 @@ func Motion() scope.Motion {
 		Policy: aweigh.Sum([]byte("policy")), Rule: quorum.Rule{Num: 2, Den: 3, MinAnchors: 4}, Success: true,
 		Approval: scope.Approval{
 			Matter: scope.Changes, Prefix: []byte("/k"), Num: 2, Den: 3, Anchors: 4, Window: time.Hour, Verbs: []string{"pay"}, Approvers: Policy().Approvals[0].Approvers,
+			Bounds:   []scope.ImpactBound{{Of: scope.ChangedKeys, Limit: 7}},
 			Finalize: quorum.Rule{Num: 2, Den: 3, MinAnchors: 1}, Sponsor: aweigh.Sum([]byte("sponsor")),
 		},
 		Voters: []scope.Elector{{Name: "a", Key: Key(1).Public(), Weight: 5, Anchor: true, Required: true}},

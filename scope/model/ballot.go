@@ -201,6 +201,9 @@ func (m *Model) stands(p *motion) (apply func(), failure error) {
 	if failure == nil {
 		failure = p.asks(asked)
 	}
+	if failure == nil {
+		failure = m.goesBeyond(p)
+	}
 	return func() { m.run(p.mut.Txn, &path) }, failure
 }
 
@@ -215,6 +218,9 @@ func (m *Model) standsAsName(p *motion) (apply func(), failure error) {
 	asked, failure := m.mayName(p.mut)
 	if failure == nil {
 		failure = p.asks(asked)
+	}
+	if failure == nil {
+		failure = m.goesBeyond(p)
 	}
 	if failure != nil {
 		return nil, failure

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -47,6 +48,33 @@ func (m *Model) impactOf(p *motion) *scope.Impact {
 	}
 	i.Redirects = int64(len(i.redirects) - len(m.view.redirects))
 	return i.report()
+}
+
+// beyond reports a bound of its approval that a motion on keys does not keep.
+func beyond(p *motion) error {
+	out := false
+	for _, b := range p.Approval.Bounds {
+		n := map[scope.Measure]int64{
+			scope.ChangedKeys: p.Impact.Keys, scope.DeletedKeys: p.Impact.Deleted, scope.EndedObjects: p.Impact.Ended,
+			scope.WrittenBytes: p.Impact.Bytes, scope.TouchedLeases: p.Impact.Leases,
+		}
+		out = out || n[b.Of] > b.Limit
+	}
+	failure := p.Approval.Permits(p.Impact) // its words
+	if out != (failure != nil) {
+		panic(fmt.Sprintf("the model says %v, and the approval %v", out, failure))
+	}
+	return failure
+}
+
+// goesBeyond reports a bound that a motion would not keep now.
+func (m *Model) goesBeyond(p *motion) error {
+	if len(p.Approval.Bounds) == 0 {
+		return nil
+	}
+	now := *p
+	now.Impact = m.impactOf(p)
+	return beyond(&now)
 }
 
 // object is a new one.

@@ -25,10 +25,19 @@ var someLeases = []int64{-7, 1, 2}
 func TestStatesAreTheModels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var asked []scope.Approval
-		if rapid.IntRange(0, 3).Draw(t, "approvals") == 0 {
+		if rapid.IntRange(0, 2).Draw(t, "approvals") == 0 {
+			prefix := rapid.SampledFrom([]string{"ab", "a", "b", ""}).Draw(t, "of changes")
 			asked = []scope.Approval{
-				{Matter: scope.Changes, Prefix: []byte("ab"), Num: 1, Den: 1, Window: time.Hour},
+				{Matter: scope.Changes, Prefix: []byte(prefix), Num: 1, Den: 1, Window: time.Hour},
 				{Matter: scope.Deletions, Prefix: []byte("a\x00"), Num: 1, Den: 1, Window: time.Hour},
+			}
+			for i := range asked {
+				for of := scope.ChangedKeys; of <= scope.TouchedLeases; of++ {
+					if rapid.IntRange(0, 4).Draw(t, "bound") == 0 {
+						limit := rapid.Int64Range(0, 3).Draw(t, "limit")
+						asked[i].Bounds = append(asked[i].Bounds, scope.ImpactBound{Of: of, Limit: limit})
+					}
+				}
 			}
 		}
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }

@@ -118,6 +118,9 @@ func (m *Model) open(p *motion) error {
 	var required bool
 	if p.decision.IsZero() {
 		p.Impact = m.impactOf(p)
+		if failure := beyond(p); failure != nil {
+			return failure
+		}
 	} else {
 		m.unmodelled("impact of a decision")
 		p.Impact = m.block.told.Impact(votes.MotionID(p.mut.ID))
