@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -72,6 +73,7 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
+	ctx, trace := node.Traced(ctx)
 	r, head, err := s.route.Resolve(ctx, m.Key, m.Version, !m.Serializable)
 	if err != nil {
 		return nil, problem(err)
@@ -83,7 +85,34 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 	if r.Moved != nil {
 		out.Moved = movedOf(r.Moved)
 	}
+	if m.Trace {
+		out.Trips = tripsOf(trace)
+	}
 	return connect.NewResponse(out), nil
+}
+
+func tripsOf(t *node.Trace) (all []*aweighv1.Trip) {
+	for _, trip := range t.Trips() {
+		out := &aweighv1.Trip{Prefix: trip.Prefix}
+		for i := range trip.Asked {
+			a := &trip.Asked[i]
+			id := a.Why.Anchor.Key.ID()
+			x := &aweighv1.Asked{
+				Anchor: a.Why.Anchor.Name, Id: id[:], Trust: uint32(a.Why.Trust), TookNs: a.Why.Took.Nanoseconds(), Fails: uint32(a.Why.Fails),
+				Class: uint32(a.Why.Class()), Last: a.Why.Last(),
+			}
+			switch {
+			case errors.Is(a.Err, referral.ErrOutrun):
+			case a.Err != nil:
+				x.Failure = a.Err.Error()
+			default:
+				x.AnswerNs = a.Answer.Nanoseconds()
+			}
+			out.Asked = append(out.Asked, x)
+		}
+		all = append(all, out)
+	}
+	return all
 }
 
 func placeOf(key []byte, revision int64, sub uint32) *aweighv1.Place {

@@ -75,6 +75,9 @@ func (f *remoteScope) inquire(ctx context.Context, ask referral.Question, check 
 		if ended && err == nil && !ask.Proves() {
 			f.knows.StoodAt(&a, f.of.root.runner.now())
 		}
+		if ended {
+			record(ctx, f.genesis.Prefix(), q)
+		}
 		f.mu.Unlock()
 		if ended {
 			return a, err

@@ -57,6 +57,21 @@ func newRegions(t testing.TB, deepest quorum.Mode) (c *cluster, a *anchorage, o 
 	return c, a, r.Node
 }
 
+// askedWell reports whether at least two anchors answered, each with trust and a known distance, and were asked in the
+// order of their costs.
+func askedWell(all []referral.Asked) bool {
+	answered := 0
+	for i := range all {
+		if all[i].Err == nil && all[i].Answer > 0 {
+			answered++
+		}
+		if w := &all[i].Why; w.Trust == 0 || w.Last() || i > 0 && all[i-1].Why.Cost() > w.Cost() {
+			return false
+		}
+	}
+	return answered >= 2
+}
+
 func uidOf(t testing.TB, n *Node, key string) aweigh.UID {
 	t.Helper()
 	r, _, err := n.Resolve(context.Background(), []byte(key), 0, true)
@@ -115,6 +130,13 @@ func TestForeignScopesAreReached(t *testing.T) {
 		if err != nil || string(res.Kv.Value) != "first" || res.Newest != 2 || !res.Claims {
 			t.Errorf("%s resolves to %+v, %v", key, res, err)
 		}
+	}
+	traced, trace := Traced(ctx)
+	if _, _, err := o.Resolve(traced, []byte("/b/1"), 0, true); err != nil {
+		t.Errorf("a traced call: %v", err)
+	}
+	if trips := trace.Trips(); len(trips) != 1 || string(trips[0].Prefix) != "/b/" || !askedWell(trips[0].Asked) {
+		t.Errorf("the trace of a call says %+v", trips)
 	}
 	res, head, err := o.Range(ctx, []byte("/"), []byte("0"), scope.Range{}, true)
 	if err != nil || len(res.Kvs) != 3 || res.Count != 3 {

@@ -24,7 +24,8 @@ func (a *app) resolveCommand() *cobra.Command {
 			"left over. For a name with a verb before it, each scope's verdict on the verb is shown,\n" +
 			"too; one that is denied exits with 4.\n\n" +
 			"The node answers from its own state, and prints its age. With --freshest it asks\n" +
-			"as many anchors of the scope as it takes to miss no write. With --trace and --proof it\n" +
+			"as many anchors of the scope as it takes to miss no write. If it does not hold the scope,\n" +
+			"--trace shows which anchors it asked, and why these. With --trace and --proof it\n" +
 			"is asked for a proof, which is verified here: it leads from the network's identity,\n" +
 			"scope by scope, each with anchors that those above founded it with, or that they\n" +
 			"handed over to, to the change that made the name's present object. Of a name that was moved\n" +
@@ -129,7 +130,7 @@ func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (foun
 		return found, nil, err
 	}
 	found.Scopes = wayTo(all, found.Key)
-	found.Answer, err = s.Client.Resolve(ctx, &aweighv1.ResolveRequest{Key: found.Key, Version: int64(name.Version()), Serializable: !freshest})
+	found.Answer, err = s.Client.Resolve(ctx, &aweighv1.ResolveRequest{Key: found.Key, Version: int64(name.Version()), Serializable: !freshest, Trace: true})
 	if errors.Is(err, client.ErrNotFound) {
 		missing, err = err, nil
 	}

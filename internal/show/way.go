@@ -56,6 +56,7 @@ type resolvedJSON struct {
 	Bytes   int         `json:"bytes"`
 	Claims  bool        `json:"claims"`
 	AgeNs   *int64      `json:"age_ns,omitempty"` // of the scope's last block that the node had, if it answered alone
+	Asked   []tripJSON  `json:"asked,omitempty"`  // of scopes that the node does not hold
 	Network string      `json:"network,omitempty"`
 	Pinned  bool        `json:"pinned,omitempty"` // Network is known from elsewhere than the proof
 	Header  *header     `json:"header,omitempty"`
@@ -99,6 +100,9 @@ func (p Printer) Way(w Way) error {
 	}
 	if w.Traced {
 		fmt.Fprintln(p.Out)
+		if err := p.trips(r.Trips); err != nil {
+			return err
+		}
 		rows = [][]string{{"PROVEN", "ROSTER", "HANDOVERS", "EPOCH", "BLOCK", "WEIGHT", "SIGNED BY"}}
 		for i := range w.Visits {
 			v := &w.Visits[i]
@@ -176,6 +180,9 @@ func (w *Way) json() resolvedJSON {
 	if age, alone := w.age(); alone {
 		ns := age.Nanoseconds()
 		out.AgeNs = &ns
+	}
+	if w.Traced {
+		out.Asked = tripsJSON(r.Trips)
 	}
 	if len(w.Visits) > 0 {
 		out.Network, out.Pinned = w.Network.String(), w.Pinned

@@ -37,7 +37,8 @@ type Inquiry struct {
 
 	round, try int
 	epoch      *scope.Epoch
-	order      []*scope.Anchor
+	order      []Preference
+	trail      []Asked
 	asked, out int    // how many of order were asked, and how many of those have not answered
 	most       int    // how many of order may be asked by now
 	heard      uint64 // weight of the anchors that answered
@@ -89,7 +90,7 @@ func (q *Inquiry) begin() {
 	q.responses.begin(q.epoch)
 	weight := uint64(0)
 	for q.most = 0; q.most < len(q.order) && weight <= q.all.budget; q.most++ {
-		weight += q.weight(q.order[q.most])
+		weight += q.weight(q.order[q.most].Anchor)
 	}
 }
 
@@ -105,7 +106,9 @@ func (q *Inquiry) Next() (x Query, ok bool) {
 	}
 	q.asked++
 	q.out++
-	return Query{Anchor: q.order[q.asked-1], Ask: q.ask, round: q.round, epoch: q.epoch.Number}, true
+	p := q.order[q.asked-1]
+	q.trail = append(q.trail, Asked{Why: p, Err: ErrOutrun, round: q.round})
+	return Query{Anchor: p.Anchor, Ask: q.ask, round: q.round, epoch: q.epoch.Number}, true
 }
 
 // Hear takes the answer to a query, or the error for which there is none, and how long that took. The caller has
@@ -126,6 +129,7 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 		return
 	}
 	q.out--
+	q.noted(x, took, err)
 	if err == nil && (a.refused() || q.ask.Kind == AskSubmit && a.denial() != nil) {
 		err = errRefused
 		if a.refused() {

@@ -10,26 +10,33 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// TestFewRefusalsDecideNothing: anchors whose state is old, or that lie, may refuse a question. Others are asked until
-// so many have refused it that the rest cannot answer it; a write is refused only if all have refused it, as any one
-// may have taken it.
-func TestFewRefusalsDecideNothing(t *testing.T) {
-	var anchors []scope.Anchor
+// epochOf is an epoch of anchors of equal weight, called a, b, and so on.
+func epochOf(t *testing.T, anchors int) *scope.Epoch {
+	t.Helper()
+	e := &scope.Epoch{Number: 3}
 	var shares []quorum.Share
-	for i := range 4 {
+	for i := range anchors {
 		seed := make([]byte, 32)
 		seed[0] = byte(i + 1)
 		k, err := votes.KeyFromSeed(votes.Ed25519, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		anchors = append(anchors, scope.Anchor{Name: string(rune('a' + i)), Key: k.Public()})
+		e.Roster.Anchors = append(e.Roster.Anchors, scope.Anchor{Name: string(rune('a' + i)), Key: k.Public()})
 		shares = append(shares, quorum.Share{Anchor: k.Public().ID(), Weight: 1})
 	}
 	w, err := quorum.NewWeights(shares...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.Roster.Weights, e.Policy.Rules.Mode = w, quorum.BFT
+	return e
+}
+
+// TestFewRefusalsDecideNothing: anchors whose state is old, or that lie, may refuse a question. Others are asked until
+// so many have refused it that the rest cannot answer it; a write is refused only if all have refused it, as any one
+// may have taken it.
+func TestFewRefusalsDecideNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		mode   quorum.Mode
@@ -49,7 +56,7 @@ func TestFewRefusalsDecideNothing(t *testing.T) {
 		{"one, of a write that the others deny", quorum.BFT, AskSubmit, 1, true, true},
 		{"none, of a write that all deny", quorum.BFT, AskSubmit, 0, false, true},
 	} {
-		e := &scope.Epoch{Number: 3, Roster: scope.Roster{Anchors: anchors, Weights: w}}
+		e := epochOf(t, 4)
 		e.Policy.Rules.Mode = c.mode
 		f := &Scope{epoch: e, newest: 100, seen: map[aweigh.AnchorID]Conduct{}, cache: map[aweigh.Hash]cached{}}
 		q := f.Inquire(Question{Kind: c.kind, Newest: true}, 1)

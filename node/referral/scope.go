@@ -2,7 +2,6 @@ package referral
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -200,20 +199,4 @@ func (f *Scope) met(id aweigh.AnchorID, took time.Duration, err error) {
 		m.took += (took - m.took) / 8
 	}
 	f.seen[id] = m
-}
-
-// order returns the anchors with weight in the order in which they are asked: those with the fewest failures and the
-// fastest answers first. Anchors that were never asked come before slow ones.
-func (f *Scope) order() (all []*scope.Anchor) {
-	for i := range f.epoch.Roster.Anchors {
-		if a := &f.epoch.Roster.Anchors[i]; f.epoch.Roster.Weights.Of(a.Key.ID()) > 0 {
-			all = append(all, a)
-		}
-	}
-	rank := func(a *scope.Anchor) time.Duration {
-		m := f.seen[a.Key.ID()]
-		return m.took + time.Duration(min(m.fails, 16))*time.Second
-	}
-	slices.SortStableFunc(all, func(a, b *scope.Anchor) int { return cmp.Compare(rank(a), rank(b)) })
-	return all
 }

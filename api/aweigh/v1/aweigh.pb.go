@@ -6490,6 +6490,7 @@ type ResolveRequest struct {
 	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of the object; 0: the newest
 	Serializable  bool                   `protobuf:"varint,3,opt,name=serializable,proto3" json:"serializable,omitempty"`
+	Trace         bool                   `protobuf:"varint,4,opt,name=trace,proto3" json:"trace,omitempty"` // tell which anchors were asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6545,6 +6546,175 @@ func (x *ResolveRequest) GetSerializable() bool {
 	return false
 }
 
+func (x *ResolveRequest) GetTrace() bool {
+	if x != nil {
+		return x.Trace
+	}
+	return false
+}
+
+// Trip is one question to the anchors of a scope that the node does not hold.
+type Trip struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Prefix        []byte                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"` // of the scope
+	Asked         []*Asked               `protobuf:"bytes,2,rep,name=asked,proto3" json:"asked,omitempty"`   // in order; none if the node had the answer of moments ago
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trip) Reset() {
+	*x = Trip{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trip) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trip) ProtoMessage() {}
+
+func (x *Trip) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trip.ProtoReflect.Descriptor instead.
+func (*Trip) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *Trip) GetPrefix() []byte {
+	if x != nil {
+		return x.Prefix
+	}
+	return nil
+}
+
+func (x *Trip) GetAsked() []*Asked {
+	if x != nil {
+		return x.Asked
+	}
+	return nil
+}
+
+// Asked is a question to one anchor, and why it was its turn.
+type Asked struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Anchor        string                 `protobuf:"bytes,1,opt,name=anchor,proto3" json:"anchor,omitempty"`
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Trust         uint32                 `protobuf:"varint,3,opt,name=trust,proto3" json:"trust,omitempty"`                       // when the epoch began, in parts per million
+	TookNs        int64                  `protobuf:"varint,4,opt,name=took_ns,json=tookNs,proto3" json:"took_ns,omitempty"`       // of its answers before, smoothed; 0: none is known
+	Fails         uint32                 `protobuf:"varint,5,opt,name=fails,proto3" json:"fails,omitempty"`                       // since its last answer
+	Class         uint32                 `protobuf:"varint,6,opt,name=class,proto3" json:"class,omitempty"`                       // of its distance: 1, and 1 more for each doubling from a millisecond on
+	Last          bool                   `protobuf:"varint,7,opt,name=last,proto3" json:"last,omitempty"`                         // it has too little trust to be asked before others
+	AnswerNs      int64                  `protobuf:"varint,8,opt,name=answer_ns,json=answerNs,proto3" json:"answer_ns,omitempty"` // that this answer took; 0: it was not waited for
+	Failure       string                 `protobuf:"bytes,9,opt,name=failure,proto3" json:"failure,omitempty"`                    // why it gave none that counts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Asked) Reset() {
+	*x = Asked{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Asked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Asked) ProtoMessage() {}
+
+func (x *Asked) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Asked.ProtoReflect.Descriptor instead.
+func (*Asked) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *Asked) GetAnchor() string {
+	if x != nil {
+		return x.Anchor
+	}
+	return ""
+}
+
+func (x *Asked) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Asked) GetTrust() uint32 {
+	if x != nil {
+		return x.Trust
+	}
+	return 0
+}
+
+func (x *Asked) GetTookNs() int64 {
+	if x != nil {
+		return x.TookNs
+	}
+	return 0
+}
+
+func (x *Asked) GetFails() uint32 {
+	if x != nil {
+		return x.Fails
+	}
+	return 0
+}
+
+func (x *Asked) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *Asked) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
+func (x *Asked) GetAnswerNs() int64 {
+	if x != nil {
+		return x.AnswerNs
+	}
+	return 0
+}
+
+func (x *Asked) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
 // Moved is what is left of an alias.
 type Moved struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -6558,7 +6728,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6570,7 +6740,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6583,7 +6753,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -6624,14 +6794,15 @@ type ResolveResponse struct {
 	Number        int64                  `protobuf:"varint,6,opt,name=number,proto3" json:"number,omitempty"` // of the version read
 	Kv            *KeyValue              `protobuf:"bytes,7,opt,name=kv,proto3" json:"kv,omitempty"`          // the version read, as it stands at place
 	Place         *Place                 `protobuf:"bytes,8,opt,name=place,proto3" json:"place,omitempty"`
-	Moved         *Moved                 `protobuf:"bytes,9,opt,name=moved,proto3" json:"moved,omitempty"` // if key is not the one asked for
+	Moved         *Moved                 `protobuf:"bytes,9,opt,name=moved,proto3" json:"moved,omitempty"`  // if key is not the one asked for
+	Trips         []*Trip                `protobuf:"bytes,10,rep,name=trips,proto3" json:"trips,omitempty"` // if trace was asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6643,7 +6814,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6656,7 +6827,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -6722,6 +6893,13 @@ func (x *ResolveResponse) GetMoved() *Moved {
 	return nil
 }
 
+func (x *ResolveResponse) GetTrips() []*Trip {
+	if x != nil {
+		return x.Trips
+	}
+	return nil
+}
+
 type ObjectRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Uid           string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"` // or how it begins, if no other does
@@ -6733,7 +6911,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6745,7 +6923,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6758,7 +6936,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -6797,7 +6975,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6809,7 +6987,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6822,7 +7000,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -6887,7 +7065,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6899,7 +7077,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6912,7 +7090,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -6954,7 +7132,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6966,7 +7144,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6979,7 +7157,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -7014,7 +7192,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7026,7 +7204,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7039,7 +7217,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -7073,7 +7251,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7085,7 +7263,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7098,7 +7276,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -7162,7 +7340,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7174,7 +7352,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7187,7 +7365,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Motion) GetId() []byte {
@@ -7471,7 +7649,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7483,7 +7661,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7496,7 +7674,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Voter) GetId() []byte {
@@ -7558,7 +7736,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7570,7 +7748,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7583,7 +7761,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -7665,7 +7843,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7677,7 +7855,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7690,7 +7868,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -7801,7 +7979,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7813,7 +7991,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7826,7 +8004,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -7853,7 +8031,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7865,7 +8043,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7878,7 +8056,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -7905,7 +8083,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7917,7 +8095,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7930,7 +8108,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -7958,7 +8136,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7970,7 +8148,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7983,7 +8161,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -8019,7 +8197,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8031,7 +8209,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8044,7 +8222,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -8084,7 +8262,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8096,7 +8274,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8109,7 +8287,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -8134,7 +8312,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8146,7 +8324,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8159,7 +8337,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -8226,7 +8404,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8238,7 +8416,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8251,7 +8429,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -8309,7 +8487,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8321,7 +8499,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8334,7 +8512,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -8382,7 +8560,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8394,7 +8572,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8407,7 +8585,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -8433,7 +8611,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8445,7 +8623,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8458,7 +8636,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -8478,7 +8656,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8490,7 +8668,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8503,7 +8681,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -8530,7 +8708,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8542,7 +8720,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8555,7 +8733,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -8581,7 +8759,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8593,7 +8771,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8606,7 +8784,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -8626,7 +8804,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8638,7 +8816,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8651,7 +8829,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -8702,7 +8880,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8714,7 +8892,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8727,7 +8905,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Scope) GetId() []byte {
@@ -8923,7 +9101,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8935,7 +9113,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8948,7 +9126,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -9024,7 +9202,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9036,7 +9214,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9049,7 +9227,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Said) GetScope() []byte {
@@ -9122,7 +9300,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9134,7 +9312,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9147,7 +9325,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -9208,7 +9386,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9220,7 +9398,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9233,7 +9411,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -9288,7 +9466,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9300,7 +9478,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9313,7 +9491,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -9340,7 +9518,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9352,7 +9530,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9365,7 +9543,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -9399,7 +9577,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9411,7 +9589,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9424,7 +9602,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -9499,7 +9677,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9511,7 +9689,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9524,7 +9702,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -9547,7 +9725,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9559,7 +9737,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9572,7 +9750,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -9618,7 +9796,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9630,7 +9808,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9643,7 +9821,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
 }
 
 type WhoAmIResponse struct {
@@ -9663,7 +9841,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9675,7 +9853,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9688,7 +9866,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -9766,7 +9944,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9778,7 +9956,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9791,7 +9969,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *User) GetName() string {
@@ -9826,7 +10004,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9838,7 +10016,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9851,7 +10029,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{115}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *Role) GetName() string {
@@ -9881,7 +10059,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9893,7 +10071,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9906,7 +10084,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{116}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Permission) GetRead() bool {
@@ -9946,7 +10124,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9958,7 +10136,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9971,7 +10149,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{117}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -9990,7 +10168,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10002,7 +10180,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10015,7 +10193,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{118}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -10585,16 +10763,30 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\fNameResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x1a\n" +
-	"\brepeated\x18\x03 \x01(\bR\brepeated\"`\n" +
+	"\brepeated\x18\x03 \x01(\bR\brepeated\"v\n" +
 	"\x0eResolveRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\"\n" +
-	"\fserializable\x18\x03 \x01(\bR\fserializable\"V\n" +
+	"\fserializable\x18\x03 \x01(\bR\fserializable\x12\x14\n" +
+	"\x05trace\x18\x04 \x01(\bR\x05trace\"F\n" +
+	"\x04Trip\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\fR\x06prefix\x12&\n" +
+	"\x05asked\x18\x02 \x03(\v2\x10.aweigh.v1.AskedR\x05asked\"\xd5\x01\n" +
+	"\x05Asked\x12\x16\n" +
+	"\x06anchor\x18\x01 \x01(\tR\x06anchor\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\fR\x02id\x12\x14\n" +
+	"\x05trust\x18\x03 \x01(\rR\x05trust\x12\x17\n" +
+	"\atook_ns\x18\x04 \x01(\x03R\x06tookNs\x12\x14\n" +
+	"\x05fails\x18\x05 \x01(\rR\x05fails\x12\x14\n" +
+	"\x05class\x18\x06 \x01(\rR\x05class\x12\x12\n" +
+	"\x04last\x18\a \x01(\bR\x04last\x12\x1b\n" +
+	"\tanswer_ns\x18\b \x01(\x03R\banswerNs\x12\x18\n" +
+	"\afailure\x18\t \x01(\tR\afailure\"V\n" +
 	"\x05Moved\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\fR\x02to\x12\x10\n" +
 	"\x03uid\x18\x03 \x01(\tR\x03uid\x12\x19\n" +
-	"\buntil_ns\x18\x04 \x01(\x03R\auntilNs\"\x9d\x02\n" +
+	"\buntil_ns\x18\x04 \x01(\x03R\auntilNs\"\xc4\x02\n" +
 	"\x0fResolveResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x10\n" +
@@ -10604,7 +10796,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06number\x18\x06 \x01(\x03R\x06number\x12#\n" +
 	"\x02kv\x18\a \x01(\v2\x13.aweigh.v1.KeyValueR\x02kv\x12&\n" +
 	"\x05place\x18\b \x01(\v2\x10.aweigh.v1.PlaceR\x05place\x12&\n" +
-	"\x05moved\x18\t \x01(\v2\x10.aweigh.v1.MovedR\x05moved\"[\n" +
+	"\x05moved\x18\t \x01(\v2\x10.aweigh.v1.MovedR\x05moved\x12%\n" +
+	"\x05trips\x18\n" +
+	" \x03(\v2\x0f.aweigh.v1.TripR\x05trips\"[\n" +
 	"\rObjectRequest\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\"\n" +
@@ -10953,7 +11147,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 119)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 121)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -11034,50 +11228,52 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*Place)(nil),                // 76: aweigh.v1.Place
 	(*NameResponse)(nil),         // 77: aweigh.v1.NameResponse
 	(*ResolveRequest)(nil),       // 78: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 79: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 80: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 81: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 82: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 83: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 84: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 85: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 86: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 87: aweigh.v1.Motion
-	(*Voter)(nil),                // 88: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 89: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 90: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 91: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 92: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 93: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 94: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 95: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 96: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 97: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 98: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 99: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 100: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 101: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 102: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 103: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 104: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 105: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 106: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 107: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 108: aweigh.v1.Said
-	(*ActResponse)(nil),          // 109: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 110: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 111: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 112: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 113: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 114: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 115: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 116: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 117: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 118: aweigh.v1.User
-	(*Role)(nil),                 // 119: aweigh.v1.Role
-	(*Permission)(nil),           // 120: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 121: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 122: aweigh.v1.DisableUsersResponse
+	(*Trip)(nil),                 // 79: aweigh.v1.Trip
+	(*Asked)(nil),                // 80: aweigh.v1.Asked
+	(*Moved)(nil),                // 81: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 82: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 83: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 84: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 85: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 86: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 87: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 88: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 89: aweigh.v1.Motion
+	(*Voter)(nil),                // 90: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 91: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 92: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 93: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 94: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 95: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 96: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 97: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 98: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 99: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 100: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 101: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 102: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 103: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 104: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 105: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 106: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 107: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 108: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 109: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 110: aweigh.v1.Said
+	(*ActResponse)(nil),          // 111: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 112: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 113: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 114: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 115: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 116: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 117: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 118: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 119: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 120: aweigh.v1.User
+	(*Role)(nil),                 // 121: aweigh.v1.Role
+	(*Permission)(nil),           // 122: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 123: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 124: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,   // 0: aweigh.v1.Header.island:type_name -> aweigh.v1.Island
@@ -11121,7 +11317,7 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	23,  // 38: aweigh.v1.ForecastRequest.txn:type_name -> aweigh.v1.TxnRequest
 	75,  // 39: aweigh.v1.ForecastRequest.name:type_name -> aweigh.v1.NameRequest
 	4,   // 40: aweigh.v1.ForecastResponse.header:type_name -> aweigh.v1.Header
-	88,  // 41: aweigh.v1.ForecastResponse.voters:type_name -> aweigh.v1.Voter
+	90,  // 41: aweigh.v1.ForecastResponse.voters:type_name -> aweigh.v1.Voter
 	11,  // 42: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
 	4,   // 43: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
 	10,  // 44: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
@@ -11160,136 +11356,138 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	76,  // 77: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
 	11,  // 78: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
 	4,   // 79: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 80: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	10,  // 81: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	76,  // 82: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	79,  // 83: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 84: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	76,  // 85: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	36,  // 86: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 87: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	79,  // 88: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 89: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	87,  // 90: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	88,  // 91: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	90,  // 92: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	89,  // 93: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	10,  // 94: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	10,  // 95: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	76,  // 96: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
-	4,   // 97: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	87,  // 98: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 99: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 100: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	87,  // 101: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 102: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	99,  // 103: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	98,  // 104: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	11,  // 105: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 106: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 107: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	106, // 108: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	11,  // 109: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 110: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	80,  // 111: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	108, // 112: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 113: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	118, // 114: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	119, // 115: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 116: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	120, // 117: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	120, // 118: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	11,  // 119: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 120: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	12,  // 121: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	14,  // 122: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	16,  // 123: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	23,  // 124: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	25,  // 125: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	28,  // 126: aweigh.v1.Node.Forecast:input_type -> aweigh.v1.ForecastRequest
-	30,  // 127: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	32,  // 128: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	75,  // 129: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	78,  // 130: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	81,  // 131: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	83,  // 132: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	107, // 133: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	110, // 134: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	112, // 135: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	35,  // 136: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	41,  // 137: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	43,  // 138: aweigh.v1.Node.ProveRange:input_type -> aweigh.v1.ProveRangeRequest
-	38,  // 139: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	45,  // 140: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	48,  // 141: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	55,  // 142: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	57,  // 143: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	59,  // 144: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	61,  // 145: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	67,  // 146: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	70,  // 147: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	72,  // 148: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	74,  // 149: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	85,  // 150: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	91,  // 151: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	91,  // 152: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	91,  // 153: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	94,  // 154: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	96,  // 155: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	100, // 156: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	102, // 157: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	104, // 158: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	8,   // 159: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
-	114, // 160: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	121, // 161: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	116, // 162: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	13,  // 163: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	15,  // 164: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	17,  // 165: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	24,  // 166: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	27,  // 167: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	29,  // 168: aweigh.v1.Node.Forecast:output_type -> aweigh.v1.ForecastResponse
-	31,  // 169: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	34,  // 170: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	77,  // 171: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	80,  // 172: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	82,  // 173: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	84,  // 174: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	109, // 175: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	111, // 176: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	113, // 177: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	37,  // 178: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	42,  // 179: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	44,  // 180: aweigh.v1.Node.ProveRange:output_type -> aweigh.v1.ProveRangeResponse
-	39,  // 181: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	46,  // 182: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	51,  // 183: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	56,  // 184: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	58,  // 185: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	60,  // 186: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	64,  // 187: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	69,  // 188: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	71,  // 189: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	73,  // 190: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	73,  // 191: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	86,  // 192: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	92,  // 193: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	92,  // 194: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	93,  // 195: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	95,  // 196: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	97,  // 197: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	101, // 198: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	103, // 199: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	105, // 200: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	9,   // 201: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
-	115, // 202: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	122, // 203: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	117, // 204: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	163, // [163:205] is the sub-list for method output_type
-	121, // [121:163] is the sub-list for method input_type
-	121, // [121:121] is the sub-list for extension type_name
-	121, // [121:121] is the sub-list for extension extendee
-	0,   // [0:121] is the sub-list for field type_name
+	80,  // 80: aweigh.v1.Trip.asked:type_name -> aweigh.v1.Asked
+	4,   // 81: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	10,  // 82: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	76,  // 83: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	81,  // 84: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	79,  // 85: aweigh.v1.ResolveResponse.trips:type_name -> aweigh.v1.Trip
+	4,   // 86: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	76,  // 87: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	36,  // 88: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 89: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	81,  // 90: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 91: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	89,  // 92: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	90,  // 93: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	92,  // 94: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	91,  // 95: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	10,  // 96: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	10,  // 97: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	76,  // 98: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
+	4,   // 99: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	89,  // 100: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 101: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 102: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	89,  // 103: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 104: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	101, // 105: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	100, // 106: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	11,  // 107: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 108: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 109: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	108, // 110: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	11,  // 111: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 112: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	82,  // 113: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	110, // 114: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 115: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	120, // 116: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	121, // 117: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 118: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	122, // 119: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	122, // 120: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	11,  // 121: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 122: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	12,  // 123: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	14,  // 124: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	16,  // 125: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	23,  // 126: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	25,  // 127: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	28,  // 128: aweigh.v1.Node.Forecast:input_type -> aweigh.v1.ForecastRequest
+	30,  // 129: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	32,  // 130: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	75,  // 131: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	78,  // 132: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	83,  // 133: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	85,  // 134: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	109, // 135: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	112, // 136: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	114, // 137: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	35,  // 138: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	41,  // 139: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	43,  // 140: aweigh.v1.Node.ProveRange:input_type -> aweigh.v1.ProveRangeRequest
+	38,  // 141: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	45,  // 142: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	48,  // 143: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	55,  // 144: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	57,  // 145: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	59,  // 146: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	61,  // 147: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	67,  // 148: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	70,  // 149: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	72,  // 150: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	74,  // 151: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	87,  // 152: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	93,  // 153: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	93,  // 154: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	93,  // 155: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	96,  // 156: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	98,  // 157: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	102, // 158: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	104, // 159: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	106, // 160: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	8,   // 161: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
+	116, // 162: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	123, // 163: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	118, // 164: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	13,  // 165: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	15,  // 166: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	17,  // 167: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	24,  // 168: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	27,  // 169: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	29,  // 170: aweigh.v1.Node.Forecast:output_type -> aweigh.v1.ForecastResponse
+	31,  // 171: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	34,  // 172: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	77,  // 173: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	82,  // 174: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	84,  // 175: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	86,  // 176: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	111, // 177: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	113, // 178: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	115, // 179: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	37,  // 180: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	42,  // 181: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	44,  // 182: aweigh.v1.Node.ProveRange:output_type -> aweigh.v1.ProveRangeResponse
+	39,  // 183: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	46,  // 184: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	51,  // 185: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	56,  // 186: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	58,  // 187: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	60,  // 188: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	64,  // 189: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	69,  // 190: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	71,  // 191: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	73,  // 192: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	73,  // 193: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	88,  // 194: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	94,  // 195: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	94,  // 196: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	95,  // 197: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	97,  // 198: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	99,  // 199: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	103, // 200: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	105, // 201: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	107, // 202: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	9,   // 203: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
+	117, // 204: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	124, // 205: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	119, // 206: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	165, // [165:207] is the sub-list for method output_type
+	123, // [123:165] is the sub-list for method input_type
+	123, // [123:123] is the sub-list for extension type_name
+	123, // [123:123] is the sub-list for extension extendee
+	0,   // [0:123] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -11325,7 +11523,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   119,
+			NumMessages:   121,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
