@@ -37,6 +37,7 @@ type session struct {
 	until   context.Context // ends when the command is to end
 	network string          // as known on this machine; empty if it is not
 	reach   client.Credentials
+	opens   bool           // the write that is not decided yet opens a motion
 	in      string         // the scope that the command is about, as it was given; empty for the root's
 	all     *client.Client // of all scopes, where Client is that of one
 }
@@ -73,7 +74,7 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 		}
 		err = s.unread(cmd.Context(), args, do(cmd.Context(), s, args))
 		if u := undecided(cmd, err); u != nil {
-			err = errors.Join(err, s.Printer.Undecided(u))
+			err = errors.Join(err, s.Printer.Undecided(u, s.opens))
 		}
 		return err
 	}

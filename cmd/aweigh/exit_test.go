@@ -195,7 +195,7 @@ func TestARepetitionThatIsNotTakenIsUndecided(t *testing.T) {
 	if u == nil {
 		t.Fatal("with a nonce: it is decided")
 	}
-	if err := (show.Printer{Out: &out, Format: show.JSON}).Undecided(u); err != nil || !strings.Contains(out.String(), nonce) {
+	if err := (show.Printer{Out: &out, Format: show.JSON}).Undecided(u, false); err != nil || !strings.Contains(out.String(), nonce) {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }
@@ -247,7 +247,7 @@ func TestUndecidedWritesSaySo(t *testing.T) {
 		t.Errorf("of the node's own words: %q", got)
 	}
 	var out bytes.Buffer
-	if err := (show.Printer{Out: &out, Format: show.JSON}).Undecided(u); err != nil || !strings.Contains(out.String(), `"mutation": ""`) {
+	if err := (show.Printer{Out: &out, Format: show.JSON}).Undecided(u, false); err != nil || !strings.Contains(out.String(), `"mutation": ""`) {
 		t.Errorf("%v: %s", err, &out)
 	}
 }

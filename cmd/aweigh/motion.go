@@ -293,16 +293,19 @@ func (a *app) pended(ctx context.Context, s *session, err error, wait waits) err
 // write with --pending that would open none.
 func (a *app) hintDraft(ctx context.Context, s *session, err error) {
 	var u *client.Undecided
-	if s.Format != show.Table || !errors.As(err, &u) || len(u.Mutation) == 0 {
+	if s.Format.OfValues() || !errors.As(err, &u) || len(u.Mutation) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // the time of the write may be over
 	defer cancel()
 	switch r, err := s.Client.Draft(ctx, u.Mutation); {
 	case err == nil && r.Motion.Fate == "waiting":
+		if s.opens = true; s.Format != show.Table {
+			return
+		}
 		fmt.Fprintf(a.err, "it takes approval: when a block can be made, motion %x opens. To see it and to vote on it before: "+
 			"aweigh motion show %x; aweigh motion export %x --write m.motion\n", u.Mutation[:4], u.Mutation[:4], u.Mutation[:4])
-	case errors.Is(err, client.ErrNotFound) && u.Once.GetPatient():
+	case errors.Is(err, client.ErrNotFound) && u.Once.GetPatient() && s.Format == show.Table:
 		fmt.Fprintln(a.err, "it would open no motion, as the node has the scope: no approval of the policy covers it, or it would fail; with --pending it then never applies")
 	}
 }

@@ -17,8 +17,9 @@ func Nonce(o *aweighv1.Once) string {
 	return text
 }
 
-// Undecided writes, in JSON, that a write is not committed yet and may still commit. The rest is in the error.
-func (p Printer) Undecided(u *client.Undecided) error {
+// Undecided writes, in JSON, that a write is not committed yet and may still commit, and whether it will open a motion.
+// The rest is in the error.
+func (p Printer) Undecided(u *client.Undecided, opens bool) error {
 	if p.Format != JSON {
 		return nil
 	}
@@ -28,5 +29,6 @@ func (p Printer) Undecided(u *client.Undecided) error {
 		ValidUntil int64  `json:"valid_until_ns"` // it can commit until then
 		Nonce      string `json:"nonce"`          // for --nonce, to repeat it safely
 		Node       string `json:"node,omitempty"` // address of the one that may have taken it, for --api
-	}{true, hex.EncodeToString(u.Mutation), u.ValidUntil.UnixNano(), Nonce(u.Once), u.Node})
+		Opens      bool   `json:"opens_motion"`   // called as the mutation, when a block can be made: it takes approval
+	}{true, hex.EncodeToString(u.Mutation), u.ValidUntil.UnixNano(), Nonce(u.Once), u.Node, opens})
 }
