@@ -1,3 +1,5 @@
+//go:build !noverbs
+
 package action
 
 import (

@@ -1,3 +1,5 @@
+//go:build !noverbs
+
 package action
 
 import (
@@ -8,6 +10,10 @@ import (
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 )
+
+// Language is declared where predicates can be asked. Code that executes blocks refers to it, so that it does not
+// compile with the build tag noverbs.
+type Language struct{}
 
 // language is CEL with the variables of a Facts. The bounds are those of this package:
 // the ones of the library stand where no text that it is given reaches them.

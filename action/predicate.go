@@ -1,7 +1,8 @@
+//go:build !noverbs
+
 package action
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -9,9 +10,6 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 )
-
-// ErrPredicate is wrapped by errors about expressions that are no predicates.
-var ErrPredicate = errors.New("action: not a predicate")
 
 // allowance bounds the steps of the library when a predicate is asked, by the library's own
 // count. It stops what should not be; nothing that was taken comes near to it.

@@ -14,6 +14,9 @@ import (
 // ErrRule is wrapped by errors about rules that no table can have.
 var ErrRule = errors.New("action: not a rule")
 
+// ErrPredicate is wrapped by errors about expressions that are no predicates.
+var ErrPredicate = errors.New("action: not a predicate")
+
 // The bounds of a table.
 const (
 	// MaxRules bounds the rules of a table.
@@ -106,6 +109,14 @@ type Table []Rule
 
 // Check reports whether a policy can have the table. Errors wrap ErrRule.
 func (t Table) Check() error {
+	if err := t.CheckForm(); err != nil {
+		return err
+	}
+	return Prepare(t).wrong
+}
+
+// CheckForm is Check for all but the predicates, which it does not read. Errors wrap ErrRule.
+func (t Table) CheckForm() error {
 	if len(t) > MaxRules {
 		return fmt.Errorf("%w: %d rules, at most %d are taken", ErrRule, len(t), MaxRules)
 	}
@@ -117,7 +128,7 @@ func (t Table) Check() error {
 			return err
 		}
 	}
-	return Prepare(t).wrong
+	return nil
 }
 
 // Find is the rule about a verb.

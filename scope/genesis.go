@@ -160,13 +160,29 @@ func (g Genesis) Keyring() (*votes.Keyring, error) {
 // Check reports whether a scope can have this policy, whatever its roster. That of an island it refuses. Errors wrap
 // ErrInvalid.
 func (p Policy) Check() error {
+	if err := p.form(); err != nil {
+		return err
+	}
+	return p.checkPredicates()
+}
+
+// form is Check without the predicates of rules.
+func (p *Policy) form() error {
 	if err := p.checkPartitions(); err != nil {
 		return err
 	}
 	return p.check()
 }
 
-// check is Check without the partitions.
+// checkPredicates reads the predicates of rules.
+func (p *Policy) checkPredicates() error {
+	if err := p.Actions.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// check is form without the partitions.
 func (p *Policy) check() error {
 	if err := p.Limits.check(); err != nil {
 		return err
@@ -189,7 +205,7 @@ func (p *Policy) check() error {
 	if err := p.Trust.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if err := p.Actions.Check(); err != nil {
+	if err := p.Actions.CheckForm(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if err := p.checkAuthors(); err != nil {
@@ -204,10 +220,10 @@ const leastEpoch = time.Second
 // mostEpoch keeps instants from overflowing.
 const mostEpoch = 366 * 24 * time.Hour
 
-// checkPolicy reports whether the policy is one of such a scope.
+// checkPolicy is form for the policy, which must be one of such a scope.
 func (g *Genesis) checkPolicy() error {
 	if !g.IsIsland() {
-		return g.Policy.Check()
+		return g.Policy.form()
 	}
 	if !g.Policy.IsIsland() || !bytes.Equal(g.Policy.Partitions[0].Prefix, g.Descent.Prefix) {
 		return fmt.Errorf("%w: an island with the policy of another scope", ErrInvalid)
@@ -219,6 +235,15 @@ func (g *Genesis) checkPolicy() error {
 // can, but the weight that may fail could stop it (P3). Errors wrap
 // ErrInvalid, or are those of the packages whose rules are broken.
 func (g Genesis) Check() (stoppable bool, err error) {
+	if stoppable, err = g.form(); err == nil {
+		err = g.Policy.checkPredicates()
+	}
+	return stoppable && err == nil, err
+}
+
+// form is Check without the predicates of rules. Proofs depend on no predicate: no node starts from a genesis with one
+// that is none, and a verifier needs no language to read the others.
+func (g *Genesis) form() (stoppable bool, err error) {
 	if g.Format != Format {
 		return false, fmt.Errorf("%w: genesis format %d, this program knows %d", ErrInvalid, g.Format, Format)
 	}
@@ -226,7 +251,7 @@ func (g Genesis) Check() (stoppable bool, err error) {
 		return false, err
 	}
 	if g.Descent != nil {
-		if err := g.Descent.check(&g); err != nil {
+		if err := g.Descent.check(g); err != nil {
 			return false, err
 		}
 	}

@@ -73,7 +73,7 @@ func (g *Genesis) descends(network aweigh.NetworkID, above []Step) error {
 	if len(above) > maxWay {
 		return fmt.Errorf("a way of %d scopes; %d are followed", len(above), maxWay)
 	}
-	if _, err := g.Check(); err != nil {
+	if _, err := g.form(); err != nil {
 		return err
 	}
 	if g.Descent == nil {

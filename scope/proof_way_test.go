@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/quorum"
 )
@@ -151,5 +152,21 @@ func TestRootGenesisTakesNoWay(t *testing.T) {
 	long := slices.Repeat(again, 200)
 	if err := wrote.Ancestry.Genesis.descends(g.Hash(), long); err == nil {
 		t.Error("a way that goes in circles")
+	}
+}
+
+// TestProofsDependOnNoPredicate: a verifier without the language of predicates comes to the same verdict. No node
+// starts from a genesis with a predicate that is none, so the identity of no network stands for one.
+func TestProofsDependOnNoPredicate(t *testing.T) {
+	g, _ := testGenesis(t, 4)
+	g.Policy.Actions = action.Table{{Verb: "pay", Class: action.Write, When: "no predicate ("}}
+	if _, err := g.Check(); !errors.Is(err, action.ErrPredicate) {
+		t.Errorf("a genesis with a predicate that is none: %v", err)
+	}
+	if err := g.Policy.Check(); !errors.Is(err, action.ErrPredicate) {
+		t.Errorf("a policy with a predicate that is none: %v", err)
+	}
+	if err := g.descends(g.Hash(), nil); err != nil {
+		t.Errorf("its proofs: %v", err)
 	}
 }
