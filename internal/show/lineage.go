@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/form"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
@@ -162,31 +163,9 @@ func because(reason, justification string) string {
 	return reason + justification
 }
 
-type signerJSON struct {
-	Anchor string `json:"anchor"`
-	Name   string `json:"name"`
-	Weight uint64 `json:"weight"`
-}
+type attestationJSON = form.Attestation
 
-type attestationJSON struct {
-	Epoch   uint64       `json:"epoch"`
-	Block   string       `json:"block"`
-	Height  uint64       `json:"height"`
-	TimeNs  int64        `json:"time_ns"`
-	Weight  uint64       `json:"weight"`
-	Total   uint64       `json:"total_weight"`
-	Signers []signerJSON `json:"signers"`
-}
-
-func attestation(a scope.Attestation) attestationJSON {
-	out := attestationJSON{
-		Epoch: uint64(a.Epoch), Block: a.Block.String(), Height: uint64(a.Height), TimeNs: int64(a.Time), Weight: a.Weight, Total: a.Total,
-	}
-	for _, s := range a.Signers {
-		out.Signers = append(out.Signers, signerJSON{s.Anchor.String(), s.Name, s.Weight})
-	}
-	return out
-}
+func attestation(a scope.Attestation) attestationJSON { return form.AttestationOf(a) }
 
 type whyJSON struct {
 	Network       string          `json:"network"`

@@ -4,42 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/form"
 	"github.com/aweigh/aweigh/scope"
 )
-
-type provenJSON struct {
-	Network string           `json:"network"`
-	Pinned  bool             `json:"pinned"` // the network was compared with one named from elsewhere
-	Key     string           `json:"key"`
-	End     string           `json:"range_end,omitempty"`
-	Kvs     []*keyValue      `json:"kvs"`
-	Scopes  []provenPartJSON `json:"scopes"`
-	AgeNs   int64            `json:"age_ns"` // since the oldest of the blocks below, by the clock here
-}
-
-type provenPartJSON struct {
-	Scope  string          `json:"scope"`
-	Prefix string          `json:"prefix"`
-	Height uint64          `json:"height"` // of the newest block that is included
-	Head   attestationJSON `json:"head"`   // of the block that claims what the keys hold
-}
-
-func provenOf(p *scope.RangeProof, r scope.RangeReport, pinned bool, now time.Time) provenJSON {
-	out := provenJSON{
-		Network: p.Parts[0].Ancestry.Genesis.Network().String(), Pinned: pinned, Key: string(p.Key), End: string(p.End),
-		Kvs: []*keyValue{}, AgeNs: int64(r.Age(aweigh.InstantOf(now))),
-	}
-	for _, kv := range provenKvs(r) {
-		out.Kvs = append(out.Kvs, kvJSON(kv))
-	}
-	for i := range r.Parts {
-		v := &r.Parts[i]
-		out.Scopes = append(out.Scopes, provenPartJSON{v.Scope.String(), string(v.Prefix), uint64(v.Height), attestation(v.Head)})
-	}
-	return out
-}
 
 func provenKvs(r scope.RangeReport) (kvs []*aweighv1.KeyValue) {
 	for i := range r.Kvs {
@@ -57,7 +25,7 @@ func (p Printer) Proven(proof *scope.RangeProof, r scope.RangeReport, pinned boo
 	kvs := provenKvs(r)
 	switch {
 	case p.Format == JSON:
-		return p.JSON(provenOf(proof, r, pinned, now))
+		return p.JSON(form.RangeOf(proof, r, pinned, now))
 	case p.Format.OfValues():
 		return p.values(kvs)
 	case len(proof.End) == 0 && len(kvs) == 1:
@@ -87,7 +55,7 @@ func (p Printer) Proven(proof *scope.RangeProof, r scope.RangeReport, pinned boo
 // ProvenKeys writes the keys alone.
 func (p Printer) ProvenKeys(proof *scope.RangeProof, r scope.RangeReport, now time.Time) error {
 	if p.Format == JSON {
-		out := provenOf(proof, r, true, now)
+		out := form.RangeOf(proof, r, true, now)
 		for _, kv := range out.Kvs {
 			kv.Value, kv.ValueBase64 = nil, nil
 		}

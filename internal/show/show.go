@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/form"
 	"github.com/aweigh/aweigh/internal/plain"
 )
 
@@ -105,38 +105,18 @@ func Key(key []byte) string {
 	return n.String()
 }
 
-// bytesField is a byte string in JSON: as text if it is UTF-8, otherwise in
-// base64 under a second name.
-func bytesField(b []byte) (text *string, base64 []byte) {
-	if utf8.Valid(b) {
-		s := string(b)
-		return &s, nil
-	}
-	return nil, b
-}
+// bytesField is a byte string in JSON.
+func bytesField(b []byte) (text *string, base64 []byte) { return form.Bytes(b) }
 
 // keyValue is the JSON form of a key with its value.
-type keyValue struct {
-	Key            *string `json:"key,omitempty"`
-	KeyBase64      []byte  `json:"key_base64,omitempty"` // if the key is not UTF-8
-	Value          *string `json:"value,omitempty"`
-	ValueBase64    []byte  `json:"value_base64,omitempty"` // if the value is not UTF-8
-	CreateRevision int64   `json:"create_revision,omitempty"`
-	ModRevision    int64   `json:"mod_revision,omitempty"`
-	Version        int64   `json:"version,omitempty"`
-	Lease          string  `json:"lease,omitempty"` // in hexadecimal digits, as in etcd
-	UID            string  `json:"uid,omitempty"`
-}
+type keyValue = form.KeyValue
 
 func kvJSON(kv *aweighv1.KeyValue) *keyValue {
 	if kv == nil {
 		return nil
 	}
 	out := &keyValue{
-		CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, UID: kv.Uid,
-	}
-	if kv.Lease != 0 {
-		out.Lease = strconv.FormatUint(uint64(kv.Lease), 16)
+		CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: form.Lease(kv.Lease), UID: kv.Uid,
 	}
 	out.Key, out.KeyBase64 = bytesField(kv.Key)
 	if kv.Version > 0 {
