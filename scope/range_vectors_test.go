@@ -3,7 +3,6 @@ package scope
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -17,7 +16,7 @@ import (
 
 var (
 	updateVectors = flag.Bool("update-vectors", false, "write testdata/range_proofs.jsonl anew")
-	vectorsDir    = flag.String("vectors", "", "write proofs and the verdicts about them to this folder")
+	vectorsDir    = flag.String("vectors", "", "write vectors.jsonl to this folder, with many proofs")
 	vectorsCount  = flag.Int("vectors-count", 10_000, "how many proofs")
 )
 
@@ -115,8 +114,7 @@ func rangeVectors(t testing.TB, n int) (*vectorWorld, []*rangeVector) {
 	return w, all
 }
 
-// TestRangeProofsMatchTheVectors pins the verdicts about proofs. With -vectors it writes many to a folder: a stream
-// of proofs for other programs, each after its length in 4 bytes, big-endian, and the vectors.
+// TestRangeProofsMatchTheVectors pins the verdicts about proofs. With -vectors it writes many to a folder.
 func TestRangeProofsMatchTheVectors(t *testing.T) {
 	n := fewVectors
 	if *vectorsDir != "" {
@@ -134,13 +132,6 @@ func TestRangeProofsMatchTheVectors(t *testing.T) {
 	}
 	if *vectorsDir != "" {
 		t.Logf("%d of %d proofs hold", holds, n)
-		var stream []byte
-		for _, v := range all {
-			stream = append(binary.BigEndian.AppendUint32(stream, uint32(len(v.raw))), v.raw...)
-		}
-		if err := os.WriteFile(filepath.Join(*vectorsDir, "proofs"), stream, 0o644); err != nil {
-			t.Fatal(err)
-		}
 		if err := os.WriteFile(filepath.Join(*vectorsDir, "vectors.jsonl"), w.encode(t, all), 0o644); err != nil {
 			t.Fatal(err)
 		}
