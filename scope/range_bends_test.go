@@ -127,6 +127,14 @@ var bends = []struct {
 	})},
 	{"a later time", ofSigned(func(w *vectorWorld, f *Finality) { f.Header.Time++ })},
 	{"another root", ofSigned(func(w *vectorWorld, f *Finality) { f.Header.Current[0] ^= 1 })},
+	{"a key that is shown as all", func(w *vectorWorld, h *honestProof) []byte {
+		p := h.copy()
+		if len(p.End) > 0 || len(p.Parts[0].Kvs) == 0 {
+			return nil
+		}
+		p.End = []byte{0}
+		return p.Encode()
+	}},
 	{"another first key", func(w *vectorWorld, h *honestProof) []byte {
 		p := h.copy()
 		p.Key = []byte(w.someKey())
