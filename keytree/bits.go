@@ -6,9 +6,12 @@ import "math/bits"
 const same = ^uint32(0)
 
 // differ is the first bit in which keys differ.
-func differ(a, b []byte) uint32 {
+func differ(a, b []byte) uint32 { return differFrom(a, b, 0) }
+
+// differFrom is differ for keys whose first bytes are alike.
+func differFrom(a, b []byte, from int) uint32 {
 	n := min(len(a), len(b))
-	for i := range n {
+	for i := from; i < n; i++ {
 		if x := a[i] ^ b[i]; x != 0 {
 			return uint32(9*i + 1 + bits.LeadingZeros8(x))
 		}

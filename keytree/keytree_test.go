@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -155,6 +156,36 @@ func TestTreesAreSharedSafely(t *testing.T) {
 		})
 	}
 	readers.Wait()
+}
+
+// TestDeepTreesCostTheirNodes changes all keys of a tree that is as deep as it has keys, many times together: the work
+// is that of the nodes, not of each key's way.
+func TestDeepTreesCostTheirNodes(t *testing.T) {
+	long := bytes.Repeat([]byte{0xff}, 1000)
+	var changes []Change
+	for i := range len(long) {
+		for j := range 8 {
+			k := bytes.Clone(long[:i+1])
+			k[i] ^= 1 << j
+			changes = append(changes, Change{Leaf: Leaf{Key: k, Digest: aweigh.Sum(k)}})
+		}
+	}
+	begin := time.Now()
+	tree := Tree{}.With(slices.Clone(changes))
+	for i := range changes {
+		changes[i].Digest = aweigh.Sum(changes[i].Digest[:])
+	}
+	updated := tree.With(slices.Clone(changes))
+	for i := range changes {
+		changes[i].Gone = i%2 == 0
+	}
+	half := updated.With(slices.Clone(changes))
+	if took := time.Since(begin); took > 2*time.Second { // 80 ms alone; by each key's way 6 s
+		t.Errorf("%d keys took %v", len(changes), took)
+	}
+	if half.Len() != len(changes)/2 || updated.Len() != len(changes) {
+		t.Errorf("%d and %d keys", half.Len(), updated.Len())
+	}
 }
 
 // TestKeysThatAreGoneFreeTheirPlaces deletes nearly all of many keys.

@@ -1,7 +1,6 @@
 package keytree
 
 import (
-	"bytes"
 	"sync"
 
 	"github.com/aweigh/aweigh"
@@ -11,6 +10,7 @@ import (
 // small, and a garbage collector has no pointers to follow but those to keys.
 type nodes struct {
 	sync.Mutex
+	proving    sync.Mutex // held before the other by readers, so that changes wait for one of them at most
 	root       ref
 	inners     []inner
 	hashes     [][2]aweigh.Hash // of the children of inners; zero: not computed since they changed
@@ -54,94 +54,6 @@ func (n *nodes) newLeaf(l Leaf) ref {
 	}
 	n.leaves = append(n.leaves, l)
 	return ref(2*len(n.leaves) + 1)
-}
-
-// change makes a change, and returns the one that undoes it; false: there is nothing to change.
-func (n *nodes) change(c *Change) (undo Change, changed bool) {
-	if n.root == 0 {
-		if c.Gone {
-			return undo, false
-		}
-		n.root = n.newLeaf(c.own())
-		return gone(n.leaf(n.root)), true
-	}
-	r := n.root
-	for !r.isLeaf() {
-		in := n.inner(r)
-		r = in.child[bit(c.Key, in.bit)]
-	}
-	l := n.leaf(r)
-	b := differ(c.Key, l.Key)
-	switch {
-	case c.Gone && b != same, !c.Gone && b == same && l.Digest == c.Digest && l.Kind == c.Kind:
-		return undo, false
-	case c.Gone:
-		undo = Change{Leaf: *l}
-		n.remove(c.Key)
-	case b == same:
-		undo = Change{Leaf: *l}
-		l.Kind, l.Digest = c.Kind, c.Digest
-		n.way(c.Key, same)
-	default:
-		r = n.newLeaf(c.own())
-		n.insert(r, b)
-		undo = gone(n.leaf(r))
-	}
-	return undo, true
-}
-
-// own is the leaf in memory of its own.
-func (c *Change) own() Leaf { return Leaf{Key: bytes.Clone(c.Key), Kind: c.Kind, Digest: c.Digest} }
-
-func gone(l *Leaf) Change { return Change{Leaf: Leaf{Key: l.Key}, Gone: true} }
-
-// way forgets the hashes on the way of a key down to the first node that is not above bit b, and returns where the
-// tree refers to that.
-func (n *nodes) way(key []byte, b uint32) *ref {
-	at := &n.root
-	for !at.isLeaf() {
-		in := n.inner(*at)
-		if in.bit >= b {
-			break
-		}
-		side := bit(key, in.bit)
-		n.sums(*at)[side] = aweigh.Hash{}
-		at = &in.child[side]
-	}
-	return at
-}
-
-// insert adds a leaf, whose key first differs in bit b from those that are most like it.
-func (n *nodes) insert(leaf ref, b uint32) {
-	key := n.leaf(leaf).Key
-	in := n.newInner(inner{bit: b}, [2]aweigh.Hash{}) // before way, which refers into the inner nodes
-	at := n.way(key, b)
-	side := bit(key, b)
-	n.inner(in).child[side], n.inner(in).child[1-side] = leaf, *at
-	*at = in
-}
-
-// remove takes away a leaf that is there, and the inner node above it.
-func (n *nodes) remove(key []byte) {
-	above, at := (*ref)(nil), &n.root
-	for !at.isLeaf() {
-		in := n.inner(*at)
-		side := bit(key, in.bit)
-		n.sums(*at)[side] = aweigh.Hash{}
-		above, at = at, &in.child[side]
-	}
-	leaf := *at
-	*n.leaf(leaf) = Leaf{}
-	n.freeLeaves = append(n.freeLeaves, leaf)
-	if above == nil {
-		n.root = 0
-		return
-	}
-	in := *above
-	if *above = n.inner(in).child[0]; *above == leaf {
-		*above = n.inner(in).child[1]
-	}
-	n.freeInners = append(n.freeInners, in)
 }
 
 // slack is of how many places for leaves a quarter must be in use, so that keys that are gone give their memory back.

@@ -49,6 +49,8 @@ func (t Tree) Prove(from, to []byte, most int) (*Proof, error) {
 		return p, nil
 	}
 	n := t.at.nodes
+	n.proving.Lock()
+	defer n.proving.Unlock()
 	n.Lock()
 	defer n.Unlock()
 	t.at.take()

@@ -37,8 +37,8 @@ func (t Tree) Len() int {
 	return t.at.size
 }
 
-// With is the tree after changes, one after the other. Taking away a key that is not there changes nothing. It keeps
-// none of the memory of the changes.
+// With is the tree after changes. Of several changes of one key the last counts, and taking away a key that is not
+// there changes nothing. It sorts the changes, and keeps none of their memory.
 func (t Tree) With(changes []Change) Tree {
 	if len(changes) == 0 {
 		return t
@@ -49,5 +49,5 @@ func (t Tree) With(changes []Change) Tree {
 	}
 	from.nodes.Lock()
 	defer from.nodes.Unlock()
-	return Tree{from.with(changes)}
+	return Tree{from.with(inOrder(changes))}
 }

@@ -179,24 +179,26 @@ func impactOf(before, after *view, entries []lineage.Entry) (*Impact, error) {
 }
 
 // impactOfPlan is what carrying out the mutation being executed would change: its planned transaction, or its change of
-// names. The mutation pays for that as for being carried out.
+// names. The mutation pays for that as much as it paid to be planned.
 func (x *execution) impactOfPlan(m *CheckedMutation, p *plan) (i *Impact, failure, err error) {
+	units := x.purse.spent
 	i, err = x.rehearse(func(t *execution) error {
 		if m.Naming == nil {
 			_, err := t.run(*p)
-			x.purse = t.purse
 			return err
 		}
 		t.begin(m)
+		t.purse.reserve = x.policy.Limits.BlockCost
 		apply, failed, err := t.naming(m.Naming)
 		if failed == nil && err == nil {
 			_, err = apply()
 		}
-		x.purse, failure = t.purse, failed
+		units += t.purse.spent
+		failure = failed
 		return err
 	})
-	if err == nil && failure == nil && x.purse.empty {
-		failure = ErrTooMuch
+	if failure == nil && err == nil {
+		failure = x.spend(units)
 	}
 	return i, failure, err
 }

@@ -18,7 +18,7 @@ type ImpactBound struct {
 type Measure uint8
 
 const (
-	// ChangedKeys are the keys that change, under all names of their objects. This and the next four have limits from
+	// ChangedKeys are the keys that change, under all names of their objects. This and the next three have limits from
 	// above, of approvals of changes and deletions.
 	ChangedKeys Measure = 1
 	// DeletedKeys are those of them that are gone afterwards.
@@ -27,16 +27,14 @@ const (
 	EndedObjects Measure = 3
 	// WrittenBytes are the bytes of the keys and values that are written.
 	WrittenBytes Measure = 4
-	// TouchedLeases are leases that keys which change are attached to.
-	TouchedLeases Measure = 5
 	// FlippedRights are rights of authors, and rules of verbs, that change. This and the next two are of approvals of
 	// decisions.
-	FlippedRights Measure = 6
+	FlippedRights Measure = 5
 	// FewestToStop is how few anchors could stop the scope. This and the next have a limit from below. What is below it
 	// is refused only if it is less than now, or no decision could mend it.
-	FewestToStop Measure = 7
+	FewestToStop Measure = 6
 	// FewestToBreak is how few anchors could, lying together, make the scope finalize two histories.
-	FewestToBreak Measure = 8
+	FewestToBreak Measure = 7
 )
 
 // mostBound is the largest limit.
@@ -55,7 +53,7 @@ func (m Measure) AtLeast() bool { return m >= FewestToStop }
 
 // String is one word, like "keys".
 func (m Measure) String() string {
-	words := [...]string{"", "keys", "deleted", "ended", "bytes", "leases", "rights", "stop", "break"}
+	words := [...]string{"", "keys", "deleted", "ended", "bytes", "rights", "stop", "break"}
 	if m == 0 || int(m) >= len(words) {
 		return fmt.Sprintf("measure(%d)", uint8(m))
 	}
@@ -65,7 +63,10 @@ func (m Measure) String() string {
 // of is what a number of the measure counts, like "keys that change".
 func (m Measure) of(n int64) string {
 	things := [...]string{"", "key that changes", "key that is deleted", "object that ends", "byte that is written",
-		"lease that is concerned", "right that changes", "anchor to stop the scope", "anchor to break the scope"}
+		"right that changes", "anchor to stop the scope", "anchor to break the scope"}
+	if int(m) >= len(things) {
+		return m.String()
+	}
 	one := things[m]
 	if n == 1 {
 		return one
@@ -99,11 +100,9 @@ func (b ImpactBound) value(i *Impact) (was, is int64) {
 		return 0, i.Ended
 	case WrittenBytes:
 		return 0, i.Bytes
-	case TouchedLeases:
-		return 0, i.Leases
 	case FlippedRights:
 		if r.Untold { // more than were looked at
-			return 0, mostBound
+			return 0, mostBound + 1
 		}
 		return 0, r.Flipped
 	case FewestToStop:
@@ -137,7 +136,7 @@ func (a *Approval) checkBounds() error {
 			return fmt.Errorf("no such measure %d", uint8(b.Of))
 		case i > 0 && a.Bounds[i-1].Of >= b.Of:
 			return errors.New("its bounds are not distinct and in order")
-		case a.ofKeys() != (b.Of <= TouchedLeases):
+		case a.ofKeys() != (b.Of <= WrittenBytes):
 			return fmt.Errorf("a bound of %s does not go with %s", b.Of, a.Matter)
 		case b.Limit < 0 || b.Limit > mostBound:
 			return fmt.Errorf("a bound of %d %s; it is from 0 to %d", b.Limit, b.Of, int64(mostBound))

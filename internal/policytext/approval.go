@@ -20,7 +20,7 @@ threshold=3/4, the least share of the whole weight that must approve; min-anchor
 long a motion stays open; and approver=NAME,KEY for each key that votes beside the anchors, with
 ,weight=25% (of the weight of all anchors) or ,required, or both. KEY is like ed25519:… or ml-dsa-65:….
 at-most=keys:10,deleted:0 bounds what one motion changes: keys (under all names), deleted, ended (objects), bytes
-(written), leases; of policies and membership: rights, and at-least=stop:2,break:3, the fewest anchors that can stop or
+(written); of policies and membership: rights, and at-least=stop:2,break:3, the fewest anchors that can stop or
 break the scope.
 A step-up has no threshold, min-anchors and approver, but step-up=NAME,KEY for each key that may be the second
 person: any one of them but the author approves, anchors do not vote, and window=5m is at most 1h.`

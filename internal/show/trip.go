@@ -59,7 +59,7 @@ func answerOf(a *aweighv1.Asked) string {
 	case a.Failure != "":
 		return Line(a.Failure)
 	case a.AnswerNs == 0:
-		return "others were faster"
+		return "none in time"
 	}
 	return "after " + time.Duration(a.AnswerNs).Round(10*time.Microsecond).String()
 }

@@ -125,11 +125,11 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 		return
 	}
 	if q.of.epoch != q.epoch {
+		q.noted(x, took, err)
 		q.begin()
 		return
 	}
 	q.out--
-	q.noted(x, took, err)
 	if err == nil && (a.refused() || q.ask.Kind == AskSubmit && a.denial() != nil) {
 		err = errRefused
 		if a.refused() {
@@ -140,6 +140,7 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 		q.refusing += q.weight(x.Anchor)
 		q.refusals++
 	}
+	q.noted(x, took, err)
 	switch {
 	case err != nil:
 		if !errors.Is(err, ErrOutrun) {
@@ -257,6 +258,7 @@ func (q *Inquiry) conclude(err error) {
 	if q.ask.Kind != AskSubmit {
 		for _, id := range liars {
 			q.of.met(id, 0, errDiffer)
+			q.outvotes(id)
 		}
 	}
 	if q.key != (aweigh.Hash{}) {

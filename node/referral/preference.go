@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/trust"
 )
@@ -37,10 +38,10 @@ func (p *Preference) Class() int {
 	return 1 + bits.Len64(uint64(p.Took/time.Millisecond)) + failed*min(p.Fails, 16)
 }
 
-// Cost is by what anchors are ranked, the lowest first: the distance, times 2 for an anchor without trust down to 1
-// for one with full trust, in parts per million.
+// Cost is by what anchors are ranked, the lowest first, and alike by the time of their answers: the distance, times 20
+// for an anchor without trust down to 10 for one with full trust.
 func (p *Preference) Cost() int64 {
-	return int64(p.Class()) * (2*int64(trust.MaxScore) - int64(min(p.Trust, trust.MaxScore)))
+	return int64(p.Class()) * (20 - int64(min(p.Trust, trust.MaxScore)/(trust.MaxScore/10)))
 }
 
 // Last reports whether the anchor has too little trust to be asked before others.
@@ -56,7 +57,7 @@ func (f *Scope) order() (all []Preference) {
 	slices.SortStableFunc(all, func(a, b Preference) int {
 		switch {
 		case a.Last() == b.Last():
-			return cmp.Compare(a.Cost(), b.Cost())
+			return cmp.Or(cmp.Compare(a.Cost(), b.Cost()), cmp.Compare(a.Took, b.Took))
 		case a.Last():
 			return 1
 		}
@@ -69,7 +70,7 @@ func (f *Scope) order() (all []Preference) {
 type Asked struct {
 	Why    Preference
 	Answer time.Duration // that its answer took, or its failure
-	Err    error         // nil: it answered; ErrOutrun: not in time
+	Err    error         // nil: it answered, and that counts; ErrOutrun: not in time
 	round  int
 }
 
@@ -81,6 +82,15 @@ func (q *Inquiry) noted(x Query, took time.Duration, err error) {
 	for i := range q.trail {
 		if t := &q.trail[i]; t.round == x.round && t.Why.Anchor == x.Anchor {
 			t.Answer, t.Err = took, err
+		}
+	}
+}
+
+// outvotes notes that an anchor's answer differs from the one that counts.
+func (q *Inquiry) outvotes(id aweigh.AnchorID) {
+	for i := range q.trail {
+		if t := &q.trail[i]; t.round == q.round && t.Why.Anchor.Key.ID() == id {
+			t.Err = errDiffer
 		}
 	}
 }

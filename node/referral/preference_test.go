@@ -26,7 +26,7 @@ func TestNearAnchorsWithTrustAreAskedFirst(t *testing.T) {
 		{"none is known", [4]known{{trust: half}, {trust: full}, {trust: half}, {trust: full}}, "bdac"},
 		{"alike in trust: the nearest", [4]known{{half, 40 * time.Millisecond, 0}, {half, time.Millisecond, 0}, {half, 9 * time.Millisecond, 0}, {half, 0, 0}}, "dbca"},
 		{"alike in distance: the most trust", [4]known{{half, 3 * time.Millisecond, 0}, {full, 3 * time.Millisecond, 0}, {LeastTrust, 3 * time.Millisecond, 0}, {half, 3 * time.Millisecond, 0}}, "badc"},
-		{"full trust is worth half the way", [4]known{{trust.MaxScore / 5, 4 * time.Millisecond, 0}, {full, 30 * time.Millisecond, 0}, {full, 400 * time.Millisecond, 0}, {full, 20 * time.Millisecond, 0}}, "bdac"},
+		{"full trust is worth half the way", [4]known{{trust.MaxScore / 5, 4 * time.Millisecond, 0}, {full, 30 * time.Millisecond, 0}, {full, 400 * time.Millisecond, 0}, {full, 20 * time.Millisecond, 0}}, "dbac"},
 		{"little trust comes last, however near", [4]known{{LeastTrust - 1, 0, 0}, {half, time.Second, 1}, {LeastTrust, time.Second, 0}, {half, time.Second, 0}}, "dcba"},
 		{"a failure is as far as a second", [4]known{{full, time.Millisecond, 1}, {full, 900 * time.Millisecond, 0}, {full, time.Millisecond, 2}, {full, 0, 0}}, "dbac"},
 	} {

@@ -56,7 +56,7 @@ func beyond(p *motion) error {
 	for _, b := range p.Approval.Bounds {
 		n := map[scope.Measure]int64{
 			scope.ChangedKeys: p.Impact.Keys, scope.DeletedKeys: p.Impact.Deleted, scope.EndedObjects: p.Impact.Ended,
-			scope.WrittenBytes: p.Impact.Bytes, scope.TouchedLeases: p.Impact.Leases,
+			scope.WrittenBytes: p.Impact.Bytes,
 		}
 		out = out || n[b.Of] > b.Limit
 	}

@@ -32,7 +32,7 @@ func TestStatesAreTheModels(t *testing.T) {
 				{Matter: scope.Deletions, Prefix: []byte("a\x00"), Num: 1, Den: 1, Window: time.Hour},
 			}
 			for i := range asked {
-				for of := scope.ChangedKeys; of <= scope.TouchedLeases; of++ {
+				for of := scope.ChangedKeys; of <= scope.WrittenBytes; of++ {
 					if rapid.IntRange(0, 4).Draw(t, "bound") == 0 {
 						limit := rapid.Int64Range(0, 3).Draw(t, "limit")
 						asked[i].Bounds = append(asked[i].Bounds, scope.ImpactBound{Of: of, Limit: limit})
