@@ -104,12 +104,10 @@ func (t *Txn) count() int64 {
 // what its bundle reserves.
 type purse struct {
 	allowed, reserve int64
-	spent            int64 // since the mutation was begun
-	empty            bool  // more was asked for
+	empty            bool // more was asked for
 }
 
 func (p *purse) take(units int64) bool {
-	p.spent += units
 	p.allowed -= units
 	if p.allowed < 0 {
 		p.reserve += p.allowed

@@ -299,7 +299,7 @@ func (x *execution) asked(m *CheckedMutation, p *plan) (needed *Approval, failur
 // begin is where a mutation's changes begin.
 func (x *execution) begin(m *CheckedMutation) {
 	x.mutation, x.changes, x.room, x.grows, x.gives, x.bills, x.billed = m, 0, nil, 0, 0, nil, nil
-	x.purse.allowed, x.purse.spent, x.purse.empty, x.merged = m.allowed, 0, false, ""
+	x.purse.allowed, x.purse.empty, x.merged = m.allowed, false, ""
 }
 
 // revision is the key space's revision as the transaction sees it: one more

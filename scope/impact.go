@@ -179,9 +179,8 @@ func impactOf(before, after *view, entries []lineage.Entry) (*Impact, error) {
 }
 
 // impactOfPlan is what carrying out the mutation being executed would change: its planned transaction, or its change of
-// names. The mutation pays for that as much as it paid to be planned.
+// names. It costs the mutation nothing: it has paid to be planned, which is what costs by what the state holds.
 func (x *execution) impactOfPlan(m *CheckedMutation, p *plan) (i *Impact, failure, err error) {
-	units := x.purse.spent
 	i, err = x.rehearse(func(t *execution) error {
 		if m.Naming == nil {
 			_, err := t.run(*p)
@@ -193,13 +192,9 @@ func (x *execution) impactOfPlan(m *CheckedMutation, p *plan) (i *Impact, failur
 		if failed == nil && err == nil {
 			_, err = apply()
 		}
-		units += t.purse.spent
 		failure = failed
 		return err
 	})
-	if failure == nil && err == nil {
-		failure = x.spend(units)
-	}
 	return i, failure, err
 }
 

@@ -129,27 +129,6 @@ func TestBoundsOfDecisions(t *testing.T) {
 	}
 }
 
-// TestReportsArePaidFor: a deletion under approval costs more than one that is not, as its report is found out, too.
-func TestReportsArePaidFor(t *testing.T) {
-	price := func(prefix string) int64 {
-		w := newAssembly(t, 4, func(p *Policy) { p.Approvals[0].Matter, p.Approvals[0].Prefix = Deletions, []byte(prefix) })
-		w.skip = true
-		var ops []Op
-		for i := range 50 {
-			ops = append(ops, put("/k/"+string(rune('0'+i)), "x"))
-		}
-		w.one(w.ops(ops...))
-		units, _, err := w.state.Price(w.ops(del("/k/", "/k0")), w.now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return units
-	}
-	if plain, asked := price("/other/"), price("/k/"); asked < 2*plain-100 || plain < 300 { // what the form allows counts once
-		t.Errorf("%d units without an approval, %d with one", plain, asked)
-	}
-}
-
 // TestBoundsAreChecked: a policy has no bounds that say nothing.
 func TestBoundsAreChecked(t *testing.T) {
 	for _, c := range []struct {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -159,9 +160,11 @@ func samplesOf(t *testing.T, w *World, all map[string][]sample) {
 	if a, err := p.Claim(0); provable(err) {
 		key, end := []byte(prefix), scope.PrefixEnd([]byte(prefix))
 		part, err := scope.NewRangePart(a, p.State, key, end, 1<<20)
-		must.OK(err, "making a proof")
-		all["RangePart"] = append(all["RangePart"], sample{&part, w, key, end})
-		all["RangeProof"] = append(all["RangeProof"], sample{&scope.RangeProof{Key: key, End: end, Parts: []scope.RangePart{part}}, w, key, end})
+		if !errors.Is(err, scope.ErrElsewhere) { // else the prefix went to another scope
+			must.OK(err, "making a proof")
+			all["RangePart"] = append(all["RangePart"], sample{&part, w, key, end})
+			all["RangeProof"] = append(all["RangeProof"], sample{&scope.RangeProof{Key: key, End: end, Parts: []scope.RangePart{part}}, w, key, end})
+		}
 	}
 	if m := w.watch.modelled(); m != nil {
 		v := m.At(m.Height())
