@@ -126,25 +126,22 @@ func impactOf(before, after *view, entries []lineage.Entry) (*Impact, error) {
 	last := make(map[string]lineage.Class)
 	var keys [][]byte
 	objects, leases := make(map[aweigh.UID]bool), make(map[int64]bool)
+	born, ended := make(map[aweigh.UID]bool), make(map[aweigh.UID]bool)
 	for n := range entries {
 		e := &entries[n]
 		switch e.Class {
 		case lineage.Insert:
-			i.Born++
+			born[e.Object] = true
 		case lineage.Delete:
-			i.Ended++
-		case lineage.AliasBind, lineage.AliasMove:
-			i.Bound++
-		case lineage.AliasUnbind:
-			i.Unbound++
-		case lineage.Update, lineage.AliasFollow:
+			ended[e.Object] = true
+		case lineage.AliasBind, lineage.AliasMove, lineage.AliasUnbind, lineage.Update, lineage.AliasFollow:
 		default:
 			continue
 		}
 		if _, seen := last[string(e.Key)]; !seen {
 			keys = append(keys, e.Key)
 		}
-		last[string(e.Key)], objects[e.Object] = e.Class, true
+		last[string(e.Key)] = e.Class
 	}
 	slices.SortFunc(keys, bytes.Compare)
 	listed := 0
@@ -157,6 +154,10 @@ func impactOf(before, after *view, entries []lineage.Entry) (*Impact, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !there && !stays { // it came and went
+			i.Keys--
+			continue
+		}
 		t := Touched{Key: key, Class: last[string(key)]}
 		if there {
 			i.Grows -= was.size()
@@ -165,16 +166,33 @@ func impactOf(before, after *view, entries []lineage.Entry) (*Impact, error) {
 		if stays {
 			i.Bytes += is.size()
 			i.Grows += is.size()
-			t.Size, t.Lease, leases[is.Lease] = int64(len(is.Value)), is.Lease, true
+			t.Size, t.Lease, leases[is.Lease], objects[is.UID] = int64(len(is.Value)), is.Lease, true, true
 		} else {
 			i.Deleted++
+		}
+		if !there || !stays || was.UID != is.UID {
+			if stays && !born[is.UID] {
+				i.Bound++
+			}
+			if there && !ended[was.UID] { // the last of its names does not leave an object that is there
+				i.Unbound++
+			}
 		}
 		if listed += len(key); len(i.Touched) < maxTouched && listed <= maxTouchedBytes {
 			i.Touched = append(i.Touched, t)
 		}
 	}
 	delete(leases, 0)
-	i.Keys, i.Objects, i.Leases = int64(len(keys)), int64(len(objects)), int64(len(leases))
+	i.Keys += int64(len(keys))
+	i.Objects, i.Leases = int64(len(objects)), int64(len(leases))
+	for u := range objects { // order-free: a count
+		switch {
+		case born[u]:
+			i.Born++
+		case ended[u]:
+			i.Ended++
+		}
+	}
 	return i, nil
 }
 

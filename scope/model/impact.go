@@ -80,7 +80,6 @@ func (m *Model) goesBeyond(p *motion) error {
 // object is a new one.
 func (i *imagined) object() aweigh.UID {
 	i.made++
-	i.Born++
 	return aweigh.UID{i.made}
 }
 
@@ -113,12 +112,10 @@ func (i *imagined) remove(key string) {
 	rest := slices.DeleteFunc(slices.Clone(i.names[u]), func(name string) bool { return name == key })
 	delete(i.keys, key)
 	if i.changed[key] = lineage.Delete; len(rest) == 0 {
-		i.Ended++
 		delete(i.names, u)
 		return
 	}
 	i.changed[key], i.names[u] = lineage.AliasUnbind, rest
-	i.Unbound++
 }
 
 func (i *imagined) rename(n *scope.Naming) {
@@ -133,7 +130,6 @@ func (i *imagined) rename(n *scope.Naming) {
 		i.names[was.UID] = append(i.names[was.UID], to)
 		delete(i.redirects, to)
 		i.keys[to], i.changed[to] = scope.KeyValue{Key: n.To, Value: was.Value, UID: was.UID}, lineage.AliasBind
-		i.Bound++
 		if n.Kind == scope.Move {
 			i.changed[to] = lineage.AliasMove
 			i.remove(key)
@@ -151,13 +147,26 @@ func (i *imagined) rename(n *scope.Naming) {
 	}
 }
 
+// named are the objects that keys name.
+func named(keys map[string]scope.KeyValue) map[aweigh.UID]bool {
+	all := make(map[aweigh.UID]bool)
+	for _, v := range keys { // order-free: a set
+		all[v.UID] = true
+	}
+	return all
+}
+
 // report counts what changed.
 func (i *imagined) report() *scope.Impact {
 	objects, leases, before := make(map[aweigh.UID]bool), make(map[int64]bool), i.m.keys()
+	had, has := named(before), named(i.keys)
 	bytes, room := 0, 16
 	for _, key := range slices.Sorted(maps.Keys(i.changed)) {
 		was, there := before[key]
 		is, stays := i.keys[key]
+		if !there && !stays {
+			continue
+		}
 		t := scope.Touched{Key: []byte(key), Class: i.changed[key], Found: was.ModRevision, Was: int64(len(was.Value)), Size: int64(len(is.Value)), Lease: is.Lease}
 		i.Keys++
 		if there {
@@ -171,9 +180,23 @@ func (i *imagined) report() *scope.Impact {
 		} else {
 			i.Deleted++
 		}
+		if stays && (!there || is.UID != was.UID) && had[is.UID] {
+			i.Bound++
+		}
+		if there && (!stays || is.UID != was.UID) && has[was.UID] {
+			i.Unbound++
+		}
 		if bytes += len(key); room > 0 && bytes <= 1024 {
 			i.Touched = append(i.Touched, t)
 			room--
+		}
+	}
+	for u := range objects { // order-free: counts
+		switch {
+		case !had[u]:
+			i.Born++
+		case !has[u]:
+			i.Ended++
 		}
 	}
 	delete(leases, 0)
