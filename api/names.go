@@ -73,7 +73,10 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	ctx, trace := node.Traced(ctx)
+	var trace *node.Trace
+	if m.Trace {
+		ctx, trace = node.Traced(ctx)
+	}
 	r, head, err := s.route.Resolve(ctx, m.Key, m.Version, !m.Serializable)
 	if err != nil {
 		return nil, problem(err)
@@ -85,7 +88,7 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 	if r.Moved != nil {
 		out.Moved = movedOf(r.Moved)
 	}
-	if m.Trace {
+	if trace != nil {
 		out.Trips = tripsOf(trace)
 	}
 	return connect.NewResponse(out), nil
@@ -98,8 +101,8 @@ func tripsOf(t *node.Trace) (all []*aweighv1.Trip) {
 			a := &trip.Asked[i]
 			id := a.Why.Anchor.Key.ID()
 			x := &aweighv1.Asked{
-				Anchor: a.Why.Anchor.Name, Id: id[:], Trust: uint32(a.Why.Trust), TookNs: a.Why.Took.Nanoseconds(), Fails: uint32(a.Why.Fails),
-				Class: uint32(a.Why.Class()), Last: a.Why.Last(),
+				Anchor: a.Why.Anchor.Name, Id: id[:], Trust: uint32(a.Why.Trust), Last: a.Why.Last(),
+				TookNs: a.Why.Took.Nanoseconds(), Fails: uint32(a.Why.Fails), Class: uint32(a.Why.Class()),
 			}
 			switch {
 			case errors.Is(a.Err, referral.ErrOutrun):

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -192,7 +193,7 @@ func (a *Approval) check() error {
 	case len(a.Approvers) > maxApprovers:
 		return fmt.Errorf("%d approvers, at most %d are taken", len(a.Approvers), maxApprovers)
 	}
-	if err := errors.Join(a.checkVerbs(), a.checkBounds()); err != nil {
+	if err := cmp.Or(a.checkVerbs(), a.checkBounds()); err != nil {
 		return err
 	}
 	seen, names := make(map[aweigh.Hash]bool), make(map[string]bool)

@@ -14,7 +14,7 @@ type ImpactBound struct {
 	Limit int64 // from 0 to mostBound
 }
 
-// Measure is a number of an Impact that a ImpactBound limits.
+// Measure is a number of an Impact that an ImpactBound limits.
 type Measure uint8
 
 const (
@@ -122,7 +122,8 @@ func (a *Approval) Permits(i *Impact) error {
 	for _, b := range a.Bounds {
 		was, is := b.value(i)
 		if b.Of.AtLeast() && is < min(b.Limit, was) || !b.Of.AtLeast() && is > b.Limit {
-			return fmt.Errorf("%w: %d %s, and %s may be in one motion under the approval of %s", ErrBeyond, is, b.Of.of(is), b, a.name())
+			return fmt.Errorf("%w: %d %s, and %s may be in one motion under the approval of %s",
+				ErrBeyond, is, b.Of.of(is), b, a.name())
 		}
 	}
 	return nil

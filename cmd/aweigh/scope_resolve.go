@@ -66,7 +66,7 @@ func (a *app) resolveCommand() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		found, missing, err := s.way(ctx, name, *freshest)
+		found, missing, err := s.way(ctx, name, *freshest, *trace)
 		if err != nil {
 			return err
 		}
@@ -121,16 +121,18 @@ func anyName(text string, raw bool) (alias.Name, error) {
 	return alias.Parse(text)
 }
 
-// way asks for the scopes that lead to a name, and for its object; missing is the error
-// if it names nothing.
-func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (found show.Way, missing, err error) {
+// way asks for the scopes that lead to a name, and for its object, and with trace for which anchors were asked; missing
+// is the error if it names nothing.
+func (s *session) way(ctx context.Context, name alias.Name, freshest, trace bool) (found show.Way, missing, err error) {
 	found = show.Way{Key: name.Key(), Verb: name.Action()}
 	all, err := s.Client.Scopes(ctx)
 	if err != nil {
 		return found, nil, err
 	}
 	found.Scopes = wayTo(all, found.Key)
-	found.Answer, err = s.Client.Resolve(ctx, &aweighv1.ResolveRequest{Key: found.Key, Version: int64(name.Version()), Serializable: !freshest, Trace: true})
+	found.Answer, err = s.Client.Resolve(ctx, &aweighv1.ResolveRequest{
+		Key: found.Key, Version: int64(name.Version()), Serializable: !freshest, Trace: trace,
+	})
 	if errors.Is(err, client.ErrNotFound) {
 		missing, err = err, nil
 	}

@@ -69,7 +69,8 @@ func parse(args []string, errs io.Writer, clock func() time.Time) (v verifier, s
 	now := f.String("now", "", "the `time` of verification, as in 2026-01-31T12:00:00Z (default: the clock of the host)")
 	trusted := f.String("trusted", "", "a recent roster, `EPOCH:HASH`, as \"aweigh trust verify\" prints it")
 	f.DurationVar(&v.atMost, "at-most", 0, "refuse what was the newest longer ago than this")
-	f.DurationVar(&v.period, "trusting-period", 90*24*time.Hour, "how old the genesis may be if no roster is --trusted; 0: any age")
+	f.DurationVar(&v.period, "trusting-period", 90*24*time.Hour,
+		"how old the genesis may be if no roster is --trusted; 0: any age")
 	f.BoolVar(&stream, "stream", false, "read many proofs, each after its length in 4 bytes, big-endian, and print a line for each")
 	if err := f.Parse(args); err != nil {
 		return v, stream, err

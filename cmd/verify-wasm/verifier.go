@@ -52,7 +52,8 @@ func (v *verifier) trusts(g scope.Genesis, chain []scope.Handover) error {
 		return v.trusted.In(g, chain)
 	}
 	if age := v.now.Sub(g.Time.Time()); v.period > 0 && age > v.period {
-		return fmt.Errorf("%w: the genesis is of %s, more than %s ago; name a recent roster by --trusted, or allow more by --trusting-period",
+		return fmt.Errorf("%w: the genesis is of %s, more than %s ago; "+
+			"name a recent roster by --trusted, or allow more by --trusting-period",
 			errOld, g.Time.Time().Format(time.DateOnly), v.period)
 	}
 	return nil

@@ -62,7 +62,8 @@ type Attestation struct {
 // AttestationOf is the form of an attestation.
 func AttestationOf(a scope.Attestation) Attestation {
 	out := Attestation{
-		Epoch: uint64(a.Epoch), Block: a.Block.String(), Height: uint64(a.Height), TimeNs: int64(a.Time), Weight: a.Weight, Total: a.Total,
+		Epoch: uint64(a.Epoch), Block: a.Block.String(), Height: uint64(a.Height), TimeNs: int64(a.Time),
+		Weight: a.Weight, Total: a.Total,
 	}
 	for _, s := range a.Signers {
 		out.Signers = append(out.Signers, Signer{s.Anchor.String(), s.Name, s.Weight})
@@ -97,7 +98,10 @@ func RangeOf(p *scope.RangeProof, r scope.RangeReport, pinned bool, now time.Tim
 	}
 	for i := range r.Kvs {
 		v := &r.Kvs[i]
-		kv := &KeyValue{CreateRevision: v.CreateRevision, ModRevision: v.ModRevision, Version: v.Version, Lease: Lease(v.Lease), UID: v.UID.String()}
+		kv := &KeyValue{
+			CreateRevision: v.CreateRevision, ModRevision: v.ModRevision, Version: v.Version,
+			Lease: Lease(v.Lease), UID: v.UID.String(),
+		}
 		kv.Key, kv.KeyBase64 = Bytes(v.Key)
 		if v.Version > 0 {
 			kv.Value, kv.ValueBase64 = Bytes(v.Value)
@@ -106,7 +110,9 @@ func RangeOf(p *scope.RangeProof, r scope.RangeReport, pinned bool, now time.Tim
 	}
 	for i := range r.Parts {
 		v := &r.Parts[i]
-		out.Scopes = append(out.Scopes, RangePart{v.Scope.String(), string(v.Prefix), uint64(v.Height), AttestationOf(v.Head)})
+		out.Scopes = append(out.Scopes, RangePart{
+			Scope: v.Scope.String(), Prefix: string(v.Prefix), Height: uint64(v.Height), Head: AttestationOf(v.Head),
+		})
 	}
 	return out
 }

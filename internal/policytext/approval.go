@@ -161,7 +161,9 @@ func approvalWord(a *scope.Approval, key, value string) (err error) {
 		a.Approvers = append(a.Approvers, p)
 		a.StepUp = a.StepUp || key == "step-up"
 	default:
-		return fmt.Errorf("it has no %s%s", key, meant(key, []string{"of", "prefix", "verbs", "threshold", "min-anchors", "window", mostWord, leastWord, "approver", "step-up"}))
+		return fmt.Errorf("it has no %s%s", key, meant(key, []string{
+			"of", "prefix", "verbs", "threshold", "min-anchors", "window", mostWord, leastWord, "approver", "step-up",
+		}))
 	}
 	return err
 }

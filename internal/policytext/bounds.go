@@ -54,7 +54,8 @@ func addBounds(all []scope.ImpactBound, word, value string) ([]scope.ImpactBound
 			}
 		}
 		if b.Of == 0 {
-			return nil, fmt.Errorf("no bound is called %q%s; it is one of %s", name, meant(name, slices.Clone(known)), strings.Join(known, ", "))
+			return nil, fmt.Errorf("no bound is called %q%s; it is one of %s",
+				name, meant(name, slices.Clone(known)), strings.Join(known, ", "))
 		}
 		n, err := strconv.ParseInt(limit, 10, 64)
 		if err != nil || n < 0 {

@@ -34,13 +34,13 @@ func (p Printer) trips(all []*aweighv1.Trip) error {
 			fmt.Fprintf(p.Out, "the node had the answer of the anchors of %s of moments ago\n\n", name)
 			continue
 		}
-		rows := [][]string{{"ASKED OF " + name, "ID", "TRUST", "DISTANCE", "FAILURES", "ANSWER"}}
+		rows := [][]string{{"ASKED OF " + name, "ID", "SCORE", "DISTANCE", "FAILURES", "ANSWER"}}
 		for _, a := range t.Asked {
 			far := "unknown"
 			if a.TookNs > 0 {
 				far = time.Duration(a.TookNs).Round(10 * time.Microsecond).String()
 			}
-			trust := parts(a.Trust)
+			trust := fmt.Sprint(a.Trust)
 			if a.Last {
 				trust += ", so last"
 			}
@@ -63,9 +63,6 @@ func answerOf(a *aweighv1.Asked) string {
 	}
 	return "after " + time.Duration(a.AnswerNs).Round(10*time.Microsecond).String()
 }
-
-// parts is a trust like 0.55.
-func parts(trust uint32) string { return fmt.Sprintf("%.2f", float64(trust)/1_000_000) }
 
 func tripsJSON(all []*aweighv1.Trip) (out []tripJSON) {
 	for _, t := range all {
