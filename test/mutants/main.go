@@ -77,7 +77,7 @@ func mutants(ctx context.Context, args []string) error {
 	f.StringVar(&c.share, "share", "1/1", "1/N: every Nth of the list, beginning with another one each day")
 	f.IntVar(&c.offset, "offset", -1, "with -share: where to begin; -1: by the date")
 	f.BoolVar(&c.known, "known", false, "only those that the list calls found")
-	f.IntVar(&r.most, "worlds", 100, "how many worlds at least")
+	f.IntVar(&r.least, "worlds", 100, "how many worlds at least")
 	f.Uint64Var(&r.from, "from", 1, "the first seed")
 	f.IntVar(&workers, "workers", 1, "how many mutants at the same time")
 	f.BoolVar(&r.tests, "tests", false, "run the tests of the changed packages as well")

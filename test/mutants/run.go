@@ -37,7 +37,7 @@ type runner struct {
 	root  string // of the repository
 	temp  string
 	from  uint64 // first seed
-	most  int    // worlds for a mutant that is not expected to be found
+	least int    // worlds for any mutant
 	tests bool
 	plain bool // build alone
 }
@@ -91,13 +91,21 @@ func (r *runner) command(ctx context.Context, name string, args ...string) (stri
 // silence is how long a world may take: a mutant may make one that never ends.
 const silence = 2 * time.Minute
 
-// patience is how many times the expected worlds run before a mutant is lost. What worlds draw changes with each new
-// draw, and the world that finds a mutant with it.
-const patience = 3
+// A mutant is lost after many times the worlds that the list says. What worlds draw changes with each new draw, and the
+// world that finds a mutant with it: one that is found in a world of n is missed by 3 n of them once in 20 changes, and
+// by 10 n once in 20,000. Past a thousand worlds the list's own margin has to do.
+const (
+	patience     = 10
+	leastPatient = 3
+	mostPatient  = 1000 // worlds
+)
+
+// lostAfter is after how many worlds a mutant is lost that is to be found within some.
+func lostAfter(within int) int { return max(leastPatient*within, min(patience*within, mostPatient)) }
 
 // arguments are those with which the program of a mutant looks for it.
 func (r *runner) arguments(m *Mutant) []string {
-	from, worlds := strconv.FormatUint(r.from, 10), strconv.Itoa(max(patience*m.Within, r.most))
+	from, worlds := strconv.FormatUint(r.from, 10), strconv.Itoa(max(lostAfter(m.Within), r.least))
 	args := []string{"-from", from, "-seeds", worlds}
 	switch {
 	case m.edge():
