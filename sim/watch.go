@@ -421,8 +421,10 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 
 // heard looks at a frame that a node took in.
 func (x *watch) heard(from, to *Node, f *frame) {
-	if p, ok := f.open().(machine.Proposal); ok && from.liar != nil { // which may have been changed after it was sent
-		x.proposed(p.Header)
+	if from.liar != nil && machine.FrameKind(f.raw) == "proposal" { // which may have been changed after it was sent
+		if p, ok := f.open().(machine.Proposal); ok {
+			x.proposed(p.Header)
+		}
 	}
 	if from.key != nil && machine.FrameKind(f.raw) == "offer" && to.term.listened < 2 {
 		if o, ok := f.open().(machine.Offer); ok && o.Answer {
