@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,6 +19,10 @@ import (
 // alone. An answer that does not hold, that is too old, or that goes back behind an earlier one is refused, and the
 // next node is asked. Safe for concurrent use.
 type Verified struct {
+	// Refused hears of each answer that does not hold, with the address of the node that gave it. It may be nil, and is
+	// set before the first read.
+	Refused func(node string, err error)
+
 	client  *Client
 	network aweigh.NetworkID
 	atMost  time.Duration
@@ -42,6 +47,9 @@ func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangePr
 			return true
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
+		if v.Refused != nil && errors.Is(err, scope.ErrProof) {
+			v.Refused(e.address, err)
+		}
 		return ctx.Err() != nil || !errors.Is(err, scope.ErrProof) && !elsewhere(err)
 	})
 	if err != nil {
@@ -53,11 +61,14 @@ func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangePr
 // ask asks one node.
 func (v *Verified) ask(ctx context.Context, e *endpoint, key, end []byte) (*scope.RangeProof, scope.RangeReport, error) {
 	ask := method[aweighv1.ProveRangeRequest, aweighv1.ProveRangeResponse](aweighv1connect.NodeClient.ProveRange)
+	v.mu.Lock()
+	before := maps.Clone(v.seen) // what answers to later calls show is no measure for this one
+	v.mu.Unlock()
 	resp, err := ask.at(ctx, e, &aweighv1.ProveRangeRequest{Key: key, RangeEnd: end})
 	if err != nil {
 		return nil, scope.RangeReport{}, err
 	}
-	return v.holds(resp.Proof, key, end)
+	return v.holds(resp.Proof, key, end, before)
 }
 
 // Get reads one key. The error wraps ErrNotFound if it is absent, which the proof shows.
@@ -72,8 +83,9 @@ func (v *Verified) Get(ctx context.Context, key []byte) (scope.KeyValue, error) 
 	return r.Kvs[0], nil
 }
 
-// holds checks an answer. Errors wrap scope.ErrProof, or are those of check.
-func (v *Verified) holds(raw, key, end []byte) (*scope.RangeProof, scope.RangeReport, error) {
+// holds checks an answer to a question that was asked after some blocks were seen. Errors wrap scope.ErrProof, or are
+// those of check.
+func (v *Verified) holds(raw, key, end []byte, before map[aweigh.ScopeID]scope.Attestation) (*scope.RangeProof, scope.RangeReport, error) {
 	p, err := scope.DecodeRangeProof(raw)
 	if err == nil && (!bytes.Equal(p.Key, key) || !bytes.Equal(p.End, end)) {
 		err = fmt.Errorf("%w: it is about another range", scope.ErrProof)
@@ -93,27 +105,29 @@ func (v *Verified) holds(raw, key, end []byte) (*scope.RangeProof, scope.RangeRe
 			return nil, r, err
 		}
 	}
-	return p, r, v.goesOn(r)
+	return p, r, v.goesOn(r, before)
 }
 
-// goesOn refuses an answer of blocks before those of an earlier answer, or of others at the same height, and remembers
-// its blocks.
-func (v *Verified) goesOn(r scope.RangeReport) error {
+// goesOn refuses an answer of blocks before those that were seen when it was asked for, or of others at a height that
+// was seen, and remembers its blocks.
+func (v *Verified) goesOn(r scope.RangeReport, before map[aweigh.ScopeID]scope.Attestation) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range r.Parts {
-		head, before := &r.Parts[i].Head, v.seen[r.Parts[i].Scope]
-		switch {
-		case head.Height < before.Height:
+		head, newest := &r.Parts[i].Head, v.seen[r.Parts[i].Scope]
+		if least := before[r.Parts[i].Scope].Height; head.Height < least {
 			return fmt.Errorf("%w: it is of block %d of scope %s, and an earlier answer was of block %d", scope.ErrProof,
-				head.Height, r.Parts[i].Scope.Short(), before.Height)
-		case head.Height == before.Height && head.Block != before.Block:
+				head.Height, r.Parts[i].Scope.Short(), least)
+		}
+		if head.Height == newest.Height && head.Block != newest.Block {
 			return fmt.Errorf("%w: block %d of scope %s is %s, and was %s in an earlier answer: anchors signed both", scope.ErrProof,
-				head.Height, r.Parts[i].Scope.Short(), head.Block.Short(), before.Block.Short())
+				head.Height, r.Parts[i].Scope.Short(), head.Block.Short(), newest.Block.Short())
 		}
 	}
 	for i := range r.Parts {
-		v.seen[r.Parts[i].Scope] = r.Parts[i].Head
+		if head := r.Parts[i].Head; head.Height > v.seen[r.Parts[i].Scope].Height {
+			v.seen[r.Parts[i].Scope] = head
+		}
 	}
 	return nil
 }

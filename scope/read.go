@@ -359,6 +359,12 @@ func (v *view) pageOf(key, end []byte, r Range, current int64, most int, take fu
 	if err != nil && !errors.Is(err, errEnough) {
 		return RangeResult{}, err
 	}
+	r.cut(&res)
+	return res, nil
+}
+
+// cut leaves of what was found what is asked for.
+func (r *Range) cut(res *RangeResult) {
 	r.Arrange(res.Kvs)
 	if r.Limit > 0 && int64(len(res.Kvs)) > r.Limit {
 		res.Kvs, res.More = res.Kvs[:r.Limit], true
@@ -368,7 +374,20 @@ func (v *view) pageOf(key, end []byte, r Range, current int64, most int, take fu
 			res.Kvs[i].Value = nil
 		}
 	}
-	return res, nil
+}
+
+// Of returns what the range gives where its keys hold kvs, which are in order. It has no Revision.
+func (r *Range) Of(kvs []KeyValue) (res RangeResult) {
+	res.Count = int64(len(kvs))
+	if !r.CountOnly {
+		for i := range kvs {
+			if r.admits(&kvs[i]) {
+				res.Kvs = append(res.Kvs, kvs[i])
+			}
+		}
+		r.cut(&res)
+	}
+	return res
 }
 
 // Arrange puts pairs that are in order of key, ascending or as arranged before in

@@ -71,7 +71,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 
 // endless are the commands that run until a signal ends them.
 var endless = map[string]bool{
-	"aweigh node": true, "aweigh devnet": true, "aweigh watch": true, "aweigh audit tail": true,
+	"aweigh node": true, "aweigh devnet": true, "aweigh watch": true, "aweigh audit tail": true, "aweigh light": true,
 }
 
 func (a *app) root() *cobra.Command {
@@ -108,7 +108,7 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("run", a.devnet(), a.node(), a.init(), a.invite(), a.join(), a.backup(), a.restore())
+	add("run", a.devnet(), a.node(), a.light(), a.init(), a.invite(), a.join(), a.backup(), a.restore())
 	add("keys", a.put(), a.get(), a.do(), a.del(), a.ls(), a.watch(), a.txn(), a.compact(), a.alias(), a.fork(), a.merge(), a.rollback())
 	add("know", a.status(), a.whoami(), a.login(), a.logout(), a.resolveCommand(), a.doctor(), a.history(), a.uid(), a.why(),
 		a.verify(), a.checkpoint(), a.auditCommand(), a.bench(), a.version())

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -142,4 +143,38 @@ func TestVerifiedReadersAreNotDeceived(t *testing.T) {
 	if _, err := reader.Get(p.ctx, []byte("/none")); !errors.Is(err, client.ErrNotFound) {
 		t.Error(err)
 	}
+}
+
+// TestVerifiedReadsBesideEachOtherAccuseNoNode: an answer to a read is not measured by what another read found that
+// ended before it.
+func TestVerifiedReadsBesideEachOtherAccuseNoNode(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, 1)
+	p := newPorts(t, r.on[0])
+	genesis, err := r.dirs[0].ReadGenesis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.Dial(r.on[0].API())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	reader := c.Verified(genesis.Hash(), 0, nil)
+	reader.Refused = func(node string, err error) { t.Errorf("%s is accused: %v", node, err) }
+	var readers sync.WaitGroup
+	for range 16 {
+		readers.Go(func() {
+			for range 30 {
+				if _, _, err := reader.Range(p.ctx, []byte("/a"), []byte("/z")); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 60 {
+		must[*connect.Response[aweighv1.PutResponse]](t)(p.api("").Put(p.ctx, connect.NewRequest(&aweighv1.PutRequest{Key: []byte("/a"), Value: []byte{byte(i)}})))
+	}
+	readers.Wait()
 }

@@ -31,6 +31,9 @@ type system struct {
 	addresses []string // of each node
 	conns     []*grpc.ClientConn
 	compacted int64 // revision
+
+	network string   // identity of a devnet's
+	apis    []string // addresses of Aweigh's own API, of each node
 }
 
 // conn is a connection without what etcd's client adds, such as its repetitions.
@@ -109,6 +112,9 @@ func startAweigh(t *testing.T, nodes int) *system {
 	for _, line := range banner {
 		if f := strings.Fields(line); len(f) > 3 && strings.HasPrefix(f[0], "node") {
 			s.dial(t, f[2])
+			s.apis = append(s.apis, f[3])
+		} else if _, id, ok := strings.Cut(line, "network "); ok && s.network == "" {
+			s.network = id
 		}
 	}
 	if len(s.conns) != nodes {
