@@ -19,8 +19,8 @@ import (
 // alone. An answer that does not hold, that is too old, or that goes back behind an earlier one is refused, and the
 // next node is asked. Safe for concurrent use.
 type Verified struct {
-	// Refused hears of each answer that does not hold, with the address of the node that gave it. It may be nil, and is
-	// set before the first read.
+	// Refused hears of each answer that does not hold, unless it is only too old, with the address of the node that
+	// gave it. It may be nil, and is set before the first read.
 	Refused func(node string, err error)
 
 	client  *Client
@@ -38,24 +38,50 @@ func (c *Client) Verified(network aweigh.NetworkID, atMost time.Duration, check 
 	return &Verified{client: c, network: network, atMost: atMost, check: check, seen: make(map[aweigh.ScopeID]scope.Attestation)}
 }
 
-// Range reads the keys [key, end), in the sense of scope.Op. If no node gives an answer that holds, the error wraps
-// scope.ErrProof and names each node whose answer does not.
+// ErrAged means that a proof holds, of what was the newest too long ago.
+var ErrAged = errors.New("client: the proof is too old")
+
+// aged wraps ErrAged, and says what the error does.
+type aged struct{ error }
+
+// Is implements what errors.Is asks for.
+func (aged) Is(target error) bool { return target == ErrAged }
+
+// Unwrap gives the error.
+func (a aged) Unwrap() error { return a.error }
+
+// Range reads the keys [key, end), in the sense of scope.Op. It asks one node after the other until an answer holds,
+// whatever the others say, and gives each its share of the time that ctx leaves. If none holds, the error joins what
+// came of each node; it wraps scope.ErrProof if the answer of one does not hold.
 func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangeProof, r scope.RangeReport, err error) {
 	var failed []error // of the nodes asked so far
+	left := len(v.client.endpoints)
 	v.client.order(ctx, func(e *endpoint) bool {
-		if p, r, err = v.ask(ctx, e, key, end); err == nil {
+		share, cancel := shareOf(ctx, left)
+		defer cancel()
+		left--
+		if p, r, err = v.ask(share, e, key, end); err == nil {
 			return true
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
-		if v.Refused != nil && errors.Is(err, scope.ErrProof) {
+		if v.Refused != nil && errors.Is(err, scope.ErrProof) && !errors.Is(err, ErrAged) {
 			v.Refused(e.address, err)
 		}
-		return ctx.Err() != nil || !errors.Is(err, scope.ErrProof) && !elsewhere(err)
+		return false
 	})
 	if err != nil {
 		return nil, scope.RangeReport{}, errors.Join(failed...)
 	}
 	return p, r, nil
+}
+
+// shareOf is the context of one of so many requests in turn.
+func shareOf(ctx context.Context, left int) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok || left < 2 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
 }
 
 // ask asks one node.
@@ -98,7 +124,7 @@ func (v *Verified) holds(raw, key, end []byte, before map[aweigh.ScopeID]scope.A
 		return nil, r, err
 	}
 	if err := r.Fresh(aweigh.InstantOf(time.Now()), v.atMost); err != nil {
-		return nil, r, err
+		return nil, r, aged{err}
 	}
 	if v.check != nil {
 		if err := v.check(p); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,11 +37,14 @@ type LightConfig struct {
 	TLS     *tls.Config // nil: clients come as they are
 	Network aweigh.NetworkID
 	Reader  ProvenReader
-	// AtMost is the age up to which Reader takes an answer. A watch proves its range anew at least twice as often.
+	// AtMost is the age up to which Reader takes an answer. A watch proves its range anew four times as often.
 	AtMost time.Duration
 	// Hints calls changed when a range may have changed, until ctx ends. It is believed nothing else. nil: a watch
 	// hears of a change when it proves its range anew.
 	Hints func(ctx context.Context, key, end []byte, changed func()) error
+	// Final returns the code for an error of Reader that the same request would meet again, OK for any other. nil: all
+	// may pass.
+	Final func(error) codes.Code
 	Log   *slog.Logger
 }
 
@@ -58,7 +62,9 @@ type light struct {
 	reader  ProvenReader
 	atMost  time.Duration
 	hints   func(ctx context.Context, key, end []byte, changed func()) error
+	final   func(error) codes.Code
 	log     *slog.Logger
+	proofs  chan struct{}   // holds a token for each that is under way
 	ctx     context.Context // until the end
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup
@@ -66,10 +72,17 @@ type light struct {
 
 	mu     sync.Mutex
 	ranges map[string]*provenRange // by key and end
+	idle   int                     // of these no watch follows
+	made   uint64                  // ranges, ever
 }
 
-// mostRanges bounds the ranges that a Light remembers and that no watch follows.
-const mostRanges = 256
+// Limits of a Light.
+const (
+	mostRanges   = 64              // that it remembers and that no watch follows
+	lightWatches = 4096            // at once
+	mostProofs   = 32              // under way at once
+	leastFetch   = 5 * time.Second // that a proof may take, with all nodes that are asked for it
+)
 
 // ListenLight opens a Light's address. Every client that reaches it can read what the Reader can.
 func ListenLight(cfg LightConfig) (*Light, error) {
@@ -81,8 +94,8 @@ func ListenLight(cfg LightConfig) (*Light, error) {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
 	s := &light{
-		cluster: short(aweigh.Hash(cfg.Network)), reader: cfg.Reader, atMost: cfg.AtMost, hints: cfg.Hints, log: cfg.Log,
-		ranges: make(map[string]*provenRange),
+		cluster: short(aweigh.Hash(cfg.Network)), reader: cfg.Reader, atMost: cfg.AtMost, hints: cfg.Hints, final: cfg.Final,
+		log: cfg.Log, proofs: make(chan struct{}, mostProofs), ranges: make(map[string]*provenRange),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	creds := insecure.NewCredentials()
@@ -94,7 +107,8 @@ func ListenLight(cfg LightConfig) (*Light, error) {
 		grpc.MaxConcurrentStreams(maxStreams), grpc.StaticStreamWindowSize(unread), grpc.StaticConnWindowSize(8*unread),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
-		grpc.UnknownServiceHandler(lightRefuses), grpc.WaitForHandlers(true),
+		grpc.UnknownServiceHandler(lightRefuses), grpc.UnaryInterceptor(lightRefusesCalls), grpc.StreamInterceptor(lightRefusesStreams),
+		grpc.WaitForHandlers(true), grpc.StatsHandler(lightConns{}),
 	)
 	etcdpb.RegisterKVServer(server, &lightKV{light: s})
 	etcdpb.RegisterWatchServer(server, &lightWatch{light: s})
@@ -131,6 +145,13 @@ func (x *Light) Run(ctx context.Context) error {
 	return nil
 }
 
+// Close ends a Light that does not Run.
+func (x *Light) Close() error {
+	x.light.stop()
+	x.grpc.Stop()
+	return x.l.Close()
+}
+
 // background runs a task that Run waits for.
 func (s *light) background(task func()) { s.tasks.Go(task) }
 
@@ -145,14 +166,15 @@ func (s *light) rangeOf(key, end []byte, watches int) *provenRange {
 	defer s.mu.Unlock()
 	x := s.ranges[name]
 	if x == nil {
-		if len(s.ranges) >= mostRanges {
-			s.forget()
-		}
-		x = &provenRange{key: key, end: end, light: s, changed: make(chan struct{})}
+		s.made++
+		x = &provenRange{key: key, end: end, light: s, id: s.made, changed: make(chan struct{})}
 		s.ranges[name] = x
+		s.idle++
 	}
 	x.used = time.Now()
+	defer s.forget()
 	if x.watches += watches; watches > 0 && x.watches == watches {
+		s.idle--
 		ctx, cancel := context.WithCancel(s.ctx)
 		x.unfollow = cancel
 		s.background(func() { x.follow(ctx) })
@@ -166,36 +188,49 @@ func (s *light) left(x *provenRange) {
 	defer s.mu.Unlock()
 	if x.watches--; x.watches == 0 {
 		x.unfollow()
+		s.idle++
+		s.forget()
 	}
 }
 
-// forget drops the range that was not used for longest and that no watch follows.
+// forget drops ranges that no watch follows, those that were not used for longest, while there are too many.
 func (s *light) forget() {
-	oldest := ""
-	for name, x := range s.ranges {
-		if x.watches == 0 && (oldest == "" || x.used.Before(s.ranges[oldest].used)) {
-			oldest = name
+	for ; s.idle > mostRanges; s.idle-- {
+		oldest := ""
+		for name, x := range s.ranges {
+			if x.watches == 0 && (oldest == "" || x.used.Before(s.ranges[oldest].used)) {
+				oldest = name
+			}
 		}
+		delete(s.ranges, oldest)
 	}
-	delete(s.ranges, oldest)
 }
 
-// lightStatus is the status of an error for a client.
-func lightStatus(ctx context.Context, err error) error {
+// status returns the status of an error for a client.
+func (s *light) status(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case s.ctx.Err() != nil:
+		return errStopped
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
-	case errors.Is(err, scope.ErrProof):
-		return status.Error(codes.Unavailable, "aweigh: no node gives an answer that holds: "+err.Error())
-	case errors.Is(err, scope.ErrLongRange):
-		return status.Error(codes.ResourceExhausted, "aweigh: "+err.Error())
 	}
-	if s := toStatus(ctx, err); status.Code(s) != codes.Unknown {
-		return s
+	if code := s.lasting(err); code != codes.OK {
+		return status.Error(code, "aweigh: "+err.Error())
 	}
-	return status.Error(codes.Unavailable, "aweigh: "+err.Error())
+	if told := toStatus(ctx, err); status.Code(told) != codes.Unknown {
+		return told
+	}
+	return status.Error(codes.Unavailable, "aweigh: no node gives an answer that holds: "+err.Error())
+}
+
+// lasting returns the code of an error that the same request would meet again, OK for any other.
+func (s *light) lasting(err error) codes.Code {
+	if s.final == nil {
+		return codes.OK
+	}
+	return s.final(err)
 }
 
 // lightRefuses answers calls of services that a Light does not have.
@@ -204,6 +239,28 @@ func lightRefuses(_ any, stream grpc.ServerStream) error {
 	return refusedByLight(method)
 }
 
+// lightRefusesCalls gives calls that a service of a Light leaves out the same answer.
+func lightRefusesCalls(ctx context.Context, r any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	out, err := handle(ctx, r)
+	if status.Code(err) == codes.Unimplemented {
+		err = refusedByLight(call.FullMethod)
+	}
+	return out, err
+}
+
+// lightRefusesStreams is lightRefusesCalls for streams.
+func lightRefusesStreams(s any, stream grpc.ServerStream, call *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	err := handle(s, stream)
+	if status.Code(err) == codes.Unimplemented {
+		err = refusedByLight(call.FullMethod)
+	}
+	return err
+}
+
 func refusedByLight(method string) error {
-	return status.Errorf(codes.Unimplemented, "aweigh: %s is not served: a light reader only reads; send it to a node", method)
+	name := method[strings.LastIndex(method, "/")+1:]
+	if name == "Authenticate" {
+		return status.Error(codes.Unimplemented, "aweigh: a light reader reads with its own credentials, and has no users: leave the user out")
+	}
+	return status.Errorf(codes.Unimplemented, "aweigh: %s is not served: a light reader only reads; send it to a node", name)
 }

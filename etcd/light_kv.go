@@ -1,8 +1,12 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/scope"
@@ -18,26 +22,35 @@ type lightKV struct {
 func (s *lightKV) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.RangeResponse, error) {
 	how := rangeOf(r)
 	if err := wellFormedOp(&scope.Op{Kind: scope.OpRange, Key: r.Key, Range: &how}, 0); err != nil {
-		return nil, lightStatus(ctx, err)
+		return nil, s.status(ctx, err)
+	}
+	if emptyRange(r.Key, r.RangeEnd) {
+		return &etcdpb.RangeResponse{Header: s.header(1)}, nil
 	}
 	x := s.rangeOf(r.Key, r.RangeEnd, 0)
 	is, fresh := x.known(s.atMost)
 	if !r.Serializable || !fresh {
 		var err error
 		if is, err = x.fetch(ctx); err != nil {
-			return nil, lightStatus(ctx, err)
+			return nil, s.status(ctx, err)
 		}
 	}
 	switch {
-	case how.Revision > is.revision:
-		return nil, lightStatus(ctx, scope.ErrFutureRevision)
+	case how.Revision > is.revision: // it may be of another range
+		return nil, status.Error(codes.OutOfRange, "aweigh: a light reader answers as of now, and not as of a revision; leave it out")
 	case how.Revision > 0 && how.Revision < is.revision: // a proof is of the newest
-		return nil, lightStatus(ctx, scope.ErrCompacted)
+		return nil, s.status(ctx, scope.ErrCompacted)
 	}
+	lightConnOf(ctx).tell(x, is.revision)
 	res := how.Of(is.kvs)
 	out := rangeResponse(&res)
 	out.Header = s.header(is.revision)
 	return out, nil
+}
+
+// emptyRange reports whether a range has no keys, whatever they hold.
+func emptyRange(key, end []byte) bool {
+	return len(end) > 0 && !scope.ToEnd(end) && bytes.Compare(key, end) >= 0
 }
 
 // known returns what the range held by the last proof, and whether that is at most some time ago.
@@ -45,26 +58,6 @@ func (x *provenRange) known(atMost time.Duration) (is proven, fresh bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.now, !x.at.IsZero() && time.Since(x.at) <= atMost
-}
-
-// Put implements etcdpb.KVServer.
-func (*lightKV) Put(context.Context, *etcdpb.PutRequest) (*etcdpb.PutResponse, error) {
-	return nil, refusedByLight("Put")
-}
-
-// DeleteRange implements etcdpb.KVServer.
-func (*lightKV) DeleteRange(context.Context, *etcdpb.DeleteRangeRequest) (*etcdpb.DeleteRangeResponse, error) {
-	return nil, refusedByLight("DeleteRange")
-}
-
-// Txn implements etcdpb.KVServer.
-func (*lightKV) Txn(context.Context, *etcdpb.TxnRequest) (*etcdpb.TxnResponse, error) {
-	return nil, refusedByLight("Txn")
-}
-
-// Compact implements etcdpb.KVServer.
-func (*lightKV) Compact(context.Context, *etcdpb.CompactionRequest) (*etcdpb.CompactionResponse, error) {
-	return nil, refusedByLight("Compact")
 }
 
 // lightMaintenance implements etcd's Maintenance for a Light.
@@ -79,4 +72,13 @@ func (s *lightMaintenance) Status(context.Context, *etcdpb.StatusRequest) (*etcd
 		Header: s.header(0), Version: apiVersion, StorageVersion: storageVersion, DbSize: 1, DbSizeInUse: 1, IsLearner: true,
 		DowngradeInfo: &etcdpb.DowngradeInfo{},
 	}, nil
+}
+
+// Alarm implements etcdpb.MaintenanceServer: nodes have alarms, which are not shown here. etcdctl asks for them to see
+// whether an endpoint is healthy.
+func (s *lightMaintenance) Alarm(_ context.Context, r *etcdpb.AlarmRequest) (*etcdpb.AlarmResponse, error) {
+	if r.Action != etcdpb.AlarmRequest_GET {
+		return nil, status.Error(codes.Unimplemented, "")
+	}
+	return &etcdpb.AlarmResponse{Header: s.header(0)}, nil
 }

@@ -17,8 +17,6 @@ const (
 	mostKept = 1024
 	// keptBytes bounds the keys and values of those batches.
 	keptBytes = 4 << 20
-	// fetchWithin bounds a proof, with all nodes that are asked for it.
-	fetchWithin = 10 * time.Second
 )
 
 // provenRange is what the keys of a range hold, as proofs have shown it one after the other, and how it changed between
@@ -26,6 +24,7 @@ const (
 type provenRange struct {
 	key, end []byte
 	light    *light
+	id       uint64 // of this memory: one that is forgotten and begins anew has another
 
 	mu       sync.Mutex // guards what follows
 	fetching bool       // run does
@@ -47,8 +46,9 @@ type provenRange struct {
 
 // proven is what the keys of a range held, as of a revision.
 type proven struct {
-	// revision is the newest of the versions, or more: it rises with each change that is found, by one at least. It
-	// never exceeds that of a later change.
+	// revision is the newest of the versions, or more: it rises with each change that is found, by one at least. So it
+	// names what the keys held among all that one provenRange has seen, and among no more: without a version, a
+	// deletion has no revision that a proof could show.
 	revision int64
 	kvs      []scope.KeyValue
 }
@@ -111,8 +111,14 @@ func (x *provenRange) run() {
 }
 
 func (x *provenRange) read() ([]scope.KeyValue, error) {
-	ctx, cancel := context.WithTimeout(x.light.ctx, fetchWithin)
+	ctx, cancel := context.WithTimeout(x.light.ctx, max(x.light.atMost/2, leastFetch))
 	defer cancel()
+	select {
+	case x.light.proofs <- struct{}{}:
+		defer func() { <-x.light.proofs }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	_, r, err := x.light.reader.Range(ctx, x.key, x.end)
 	return r.Kvs, err
 }
@@ -164,7 +170,7 @@ func changesBetween(before, after []scope.KeyValue, deletion int64) (events []sc
 		case order > 0:
 			events = append(events, scope.Event{Class: lineage.Insert, Kv: after[0]})
 			kvs, after = append(kvs, after[0]), after[1:]
-		case before[0].Digest() == after[0].Digest():
+		case same(&before[0], &after[0]):
 			kvs, before, after = append(kvs, before[0]), before[1:], after[1:]
 		default:
 			events = append(events, scope.Event{Class: lineage.Update, Kv: after[0], Prev: &before[0]})
@@ -177,16 +183,30 @@ func changesBetween(before, after []scope.KeyValue, deletion int64) (events []sc
 	return events, kvs
 }
 
-// since returns the changes from a revision on, and up to which one they reach. ok is false if some of them are not
-// remembered.
-func (x *provenRange) since(from int64) (events []scope.Event, through int64, changed <-chan struct{}, ok bool) {
+// same reports whether two pairs are one version. A scope that took it over has another entry for it.
+func same(a, b *scope.KeyValue) bool {
+	return a.ModRevision == b.ModRevision && a.Sub == b.Sub && a.Version == b.Version && a.CreateRevision == b.CreateRevision &&
+		a.Lease == b.Lease && a.UID == b.UID && bytes.Equal(a.Value, b.Value)
+}
+
+// reached reports whether a revision names what the keys held, and all changes since are remembered.
+func (x *provenRange) reached(revision int64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if from <= x.floor {
-		return nil, x.floor, nil, false
+	_, ok := slices.BinarySearchFunc(x.batches, revision, func(b batch, r int64) int { return cmp.Compare(b.revision, r) })
+	return ok || revision == x.floor && !x.at.IsZero()
+}
+
+// since returns the changes after a revision that was reached, and up to which one they reach. ok is false if some of
+// them are not remembered any more.
+func (x *provenRange) since(after int64) (events []scope.Event, through int64, changed <-chan struct{}, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if after < x.floor {
+		return nil, x.now.revision, nil, false
 	}
 	for i := range x.batches {
-		if x.batches[i].revision >= from {
+		if x.batches[i].revision > after {
 			events = append(events, x.batches[i].events...)
 		}
 	}

@@ -40,7 +40,7 @@ func TestWatchesOfProofsMissNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		now, reader := int64(1), &shown{kvs: make(map[string]scope.KeyValue)}
-		light := &light{reader: reader, ctx: t.Context(), log: slog.New(slog.DiscardHandler)}
+		light := &light{reader: reader, ctx: t.Context(), proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
 		x := &provenRange{key: []byte("a"), end: []byte("z"), light: light, changed: make(chan struct{})}
 		var last proven
 		prove := func() {
@@ -51,10 +51,13 @@ func TestWatchesOfProofsMissNothing(t *testing.T) {
 			if last.revision > now {
 				t.Fatalf("revision %d, and the newest of the store is %d", last.revision, now)
 			}
+			if x.reached(last.revision + 1) {
+				t.Fatalf("revision %d was not reached", last.revision+1)
+			}
 		}
 		prove()
 		watches := map[string]map[string]int64{"w": {}} // the mod revisions that each holds
-		next := map[string]int64{"w": last.revision + 1}
+		after := map[string]int64{"w": last.revision}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			key := rapid.SampledFrom([]string{"b", "c", "d"}).Draw(t, "key")
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
@@ -71,13 +74,13 @@ func TestWatchesOfProofsMissNothing(t *testing.T) {
 				prove()
 			case 4: // another watch begins where a reader of what was proven last would
 				name := fmt.Sprint("w", len(watches))
-				watches[name], next[name] = make(map[string]int64), last.revision+1
+				watches[name], after[name] = make(map[string]int64), last.revision
 				for _, v := range last.kvs {
 					watches[name][string(v.Key)] = v.ModRevision
 				}
 			case 5:
 				name := rapid.SampledFrom(slices.Sorted(maps.Keys(watches))).Draw(t, "watch")
-				hears(t, x, watches[name], next, name)
+				hears(t, x, watches[name], after, name)
 			}
 		}
 		prove()
@@ -86,7 +89,7 @@ func TestWatchesOfProofsMissNothing(t *testing.T) {
 			want[k] = v.ModRevision
 		}
 		for _, name := range slices.Sorted(maps.Keys(watches)) {
-			if hears(t, x, watches[name], next, name); !maps.Equal(watches[name], want) {
+			if hears(t, x, watches[name], after, name); !maps.Equal(watches[name], want) {
 				t.Fatalf("%s holds %v, and the keys %v", name, watches[name], want)
 			}
 		}
@@ -94,15 +97,15 @@ func TestWatchesOfProofsMissNothing(t *testing.T) {
 }
 
 // hears delivers to a watch.
-func hears(t *rapid.T, x *provenRange, held map[string]int64, next map[string]int64, name string) {
-	events, through, _, ok := x.since(next[name])
-	if !ok {
-		t.Fatalf("%s: the changes from %d on are not remembered", name, next[name])
+func hears(t *rapid.T, x *provenRange, held, after map[string]int64, name string) {
+	events, through, _, ok := x.since(after[name])
+	if !ok || !x.reached(after[name]) {
+		t.Fatalf("%s: the changes after %d are not remembered", name, after[name])
 	}
 	for i := range events {
 		e := &events[i]
-		if e.Kv.ModRevision < next[name] {
-			t.Fatalf("%s: a change at %d, and those from %d on were asked for", name, e.Kv.ModRevision, next[name])
+		if e.Kv.ModRevision <= after[name] {
+			t.Fatalf("%s: a change at %d, and those after %d were asked for", name, e.Kv.ModRevision, after[name])
 		}
 		if was := held[string(e.Kv.Key)]; e.Prev != nil && e.Prev.ModRevision != was {
 			t.Fatalf("%s: %q was of %d, not of %d", name, e.Kv.Key, was, e.Prev.ModRevision)
@@ -113,14 +116,14 @@ func hears(t *rapid.T, x *provenRange, held map[string]int64, next map[string]in
 			held[string(e.Kv.Key)] = e.Kv.ModRevision
 		}
 	}
-	next[name] = max(next[name], through+1)
+	after[name] = through
 }
 
 // TestOldChangesOfProofsAreForgotten: what is remembered is bounded, and a watch that needs what is gone hears so.
 func TestOldChangesOfProofsAreForgotten(t *testing.T) {
 	t.Parallel()
 	reader := &shown{kvs: make(map[string]scope.KeyValue)}
-	light := &light{reader: reader, ctx: t.Context(), log: slog.New(slog.DiscardHandler)}
+	light := &light{reader: reader, ctx: t.Context(), proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
 	x := &provenRange{light: light, changed: make(chan struct{})}
 	for rev := int64(1); rev < 20; rev++ {
 		reader.kvs["k"] = scope.KeyValue{Key: []byte("k"), Value: bytes.Repeat([]byte{byte(rev)}, 1<<20), ModRevision: rev, Version: rev}
@@ -131,12 +134,11 @@ func TestOldChangesOfProofsAreForgotten(t *testing.T) {
 	if x.size > keptBytes || len(x.batches) == 0 {
 		t.Errorf("%d batches of %d bytes", len(x.batches), x.size)
 	}
-	if _, floor, _, ok := x.since(2); ok {
-		t.Error("changes from revision 2 on are still there")
-	} else if _, _, _, ok := x.since(floor); ok {
-		t.Errorf("the change at %d is still there", floor)
-	} else if _, _, _, ok := x.since(floor + 1); !ok {
-		t.Errorf("changes from %d on are not there", floor+1)
+	if _, _, _, ok := x.since(x.floor - 1); ok || x.reached(x.floor-1) {
+		t.Errorf("the change at %d is still there", x.floor)
+	}
+	if events, _, _, ok := x.since(x.floor); !ok || len(events) != len(x.batches) || !x.reached(x.floor) {
+		t.Errorf("changes after %d are not there", x.floor)
 	}
 	reader.err = errors.New("none proves it")
 	if _, err := x.fetch(t.Context()); !errors.Is(err, reader.err) || x.stale(time.Hour) != nil || !errors.Is(x.stale(0), reader.err) {
@@ -144,12 +146,58 @@ func TestOldChangesOfProofsAreForgotten(t *testing.T) {
 	}
 }
 
+// TestRevisionsOfOthersNameNothing: a revision that a connection was not told of says nothing of what its client has
+// seen.
+func TestRevisionsOfOthersNameNothing(t *testing.T) {
+	t.Parallel()
+	c := &lightConn{since: make(map[uint64]int64)}
+	x, other := &provenRange{id: 1}, &provenRange{id: 2}
+	if c.tell(x, 5); c.knows(x, 4) || !c.knows(x, 5) || !c.knows(x, 9) || c.knows(other, 5) {
+		t.Error(c.since)
+	}
+	if c.tell(x, 3); c.knows(x, 4) {
+		t.Error("an earlier revision that came later is known")
+	}
+	for id := range uint64(mostTold + 10) {
+		c.tell(&provenRange{id: id}, 1)
+	}
+	if len(c.since) > mostTold {
+		t.Errorf("%d ranges", len(c.since))
+	}
+}
+
+// TestRangesThatNoWatchFollowsAreForgotten: what a light reader remembers is bounded, and watches are not forgotten.
+func TestRangesThatNoWatchFollowsAreForgotten(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	s := &light{reader: &shown{}, ctx: ctx, atMost: time.Hour, proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler), ranges: make(map[string]*provenRange)}
+	var watched []*provenRange
+	for i := range 3 * mostRanges {
+		watched = append(watched, s.rangeOf(fmt.Append(nil, "w", i), nil, 1))
+		s.rangeOf(fmt.Append(nil, "r", i), nil, 0)
+	}
+	if len(s.ranges) != 4*mostRanges || s.idle != mostRanges {
+		t.Errorf("%d ranges, %d idle", len(s.ranges), s.idle)
+	}
+	for _, x := range watched {
+		if s.rangeOf(x.key, nil, 0) != x {
+			t.Fatal("a range that a watch follows was forgotten")
+		}
+		s.left(x)
+	}
+	if len(s.ranges) != mostRanges || s.idle != mostRanges {
+		t.Errorf("%d ranges, %d idle, after all watches", len(s.ranges), s.idle)
+	}
+	stop()
+	s.tasks.Wait()
+}
+
 // TestWaitingReadsShareAProof: a read takes no proof that began before it did, and those that wait share one.
 func TestWaitingReadsShareAProof(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reader := &slowReader{end: make(chan struct{})}
-		x := &provenRange{light: &light{reader: reader, ctx: t.Context(), log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{})}
+		x := &provenRange{light: &light{reader: reader, ctx: t.Context(), proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{})}
 		done := 0
 		read := func() {
 			if _, err := x.fetch(t.Context()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/lineage"
@@ -17,14 +18,19 @@ import (
 const (
 	// leastProving bounds how often a watch proves its range anew without a hint.
 	leastProving = 500 * time.Millisecond
+	// leastGap is the least time between two proofs of a range that is watched. It doubles up to mostGap while hints
+	// bring no change: nodes may say what they like.
+	leastGap = 20 * time.Millisecond
+	mostGap  = 500 * time.Millisecond
+	// fetchRetry is how long a watch waits after a proof that failed, at most.
+	fetchRetry = time.Second
 	// hintRetry is how long a watch waits for hints again that ended.
 	hintRetry = time.Second
 	// lightProgress is how often a watch that asked for it gets its progress, as in etcd.
 	lightProgress = 10 * time.Minute
 )
 
-// follow proves a range anew when it may have changed, and at least twice within the age that is permitted, until ctx
-// ends. So a node that gives no hints hides a change no longer than one that gives none at all.
+// follow proves a range anew when it may have changed, and four times within the age that is permitted, until ctx ends.
 func (x *provenRange) follow(ctx context.Context) {
 	hinted := make(chan struct{}, 1)
 	if hints := x.light.hints; hints != nil {
@@ -44,17 +50,35 @@ func (x *provenRange) follow(ctx context.Context) {
 			}
 		})
 	}
-	again := time.NewTicker(max(x.light.atMost/2, leastProving))
+	every, gap := max(x.light.atMost/4, leastProving), leastGap
+	again := time.NewTimer(every)
 	defer again.Stop()
-	for {
+	for last := int64(0); ; {
+		hint := true
 		select {
 		case <-hinted:
 		case <-again.C:
+			hint = false
 		case <-ctx.Done():
 			return
 		}
-		if _, err := x.fetch(ctx); err != nil && ctx.Err() == nil {
+		again.Reset(every)
+		is, err := x.fetch(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
 			x.light.log.Warn("a range that a watch follows is not proven", "key", string(x.key), "err", err)
+			again.Reset(min(every, fetchRetry))
+		case is.revision != last:
+			last, gap = is.revision, leastGap
+		case hint:
+			gap = min(2*gap, mostGap)
+		}
+		select {
+		case <-time.After(gap):
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -91,7 +115,7 @@ type lightStream struct {
 // lightWatcher is one watch of a lightStream.
 type lightWatcher struct {
 	*watch
-	next   atomic.Int64 // what comes before was delivered; 0 until the watch is created
+	after  atomic.Int64 // up to which revision all was delivered; 0 until the watch is created, and -1 from its end on
 	cancel context.CancelFunc
 }
 
@@ -113,11 +137,11 @@ func (s *lightWatch) Watch(stream grpc.BidiStreamingServer[etcdpb.WatchRequest, 
 		case <-s.ctx.Done():
 			err = errStopped
 		}
-		if errors.Is(err, context.Canceled) {
+		if errors.Is(err, context.Canceled) && s.ctx.Err() == nil {
 			return errWatchCanceled
 		}
 		if err != nil {
-			return lightStatus(w.stream.Context(), err)
+			return s.status(w.stream.Context(), err)
 		}
 	}
 }
@@ -139,14 +163,16 @@ func (w *lightStream) request(r *etcdpb.WatchRequest) error {
 		}
 		x.cancel()
 		delete(w.all, x.id)
-		return w.send(&etcdpb.WatchResponse{Header: w.header(x.next.Load() - 1), WatchId: x.id, Canceled: true})
+		return w.send(&etcdpb.WatchResponse{Header: w.header(max(x.after.Load(), 0)), WatchId: x.id, Canceled: true})
 	case *etcdpb.WatchRequest_ProgressRequest:
 		through := int64(0)
 		for _, x := range w.all { // order-free: the least
-			if next := x.next.Load(); next == 0 {
+			after := x.after.Load()
+			if after == 0 {
 				return nil // it is still to be created
-			} else if through == 0 || next-1 < through {
-				through = next - 1
+			}
+			if after > 0 && (through == 0 || after < through) {
+				through = after
 			}
 		}
 		if through > 0 {
@@ -162,7 +188,7 @@ func (w *lightStream) create(r *etcdpb.WatchCreateRequest) error {
 	case why != "":
 	case asked.id != 0 && w.all[asked.id] != nil:
 		why = "mvcc: duplicate watch ID provided on the WatchStream"
-	case w.watches.Load() >= maxWatches:
+	case w.watches.Load() >= lightWatches:
 		why = "etcdserver: too many requests"
 	}
 	if why != "" {
@@ -185,7 +211,9 @@ func (w *lightStream) create(r *etcdpb.WatchCreateRequest) error {
 		defer w.watches.Add(-1)
 		defer w.left(of)
 		defer cancel()
-		if err := w.run(ctx, x, of); err != nil && ctx.Err() == nil {
+		err := w.run(ctx, x, of)
+		x.after.Store(-1)
+		if err != nil && ctx.Err() == nil {
 			w.cancel(err)
 		}
 	})
@@ -195,23 +223,35 @@ func (w *lightStream) create(r *etcdpb.WatchCreateRequest) error {
 // run delivers to a watch until ctx ends.
 func (w *lightStream) run(ctx context.Context, x *lightWatcher, of *provenRange) error {
 	is, err := of.fetch(ctx)
+	if err != nil && w.lasting(err) != codes.OK {
+		return w.send(&etcdpb.WatchResponse{Header: w.header(0), WatchId: x.id, Created: true, Canceled: true, CancelReason: w.status(ctx, err).Error()})
+	}
 	if err != nil {
 		return err
 	}
-	next := x.start
-	if next == 0 {
-		next = is.revision + 1
-	}
-	x.next.Store(next)
+	conn := lightConnOf(w.stream.Context())
+	known := x.start == 0 || conn.knows(of, x.start-1) && of.reached(x.start-1)
+	conn.tell(of, is.revision)
 	if err := w.send(&etcdpb.WatchResponse{Header: w.header(is.revision), WatchId: x.id, Created: true}); err != nil {
 		return err
 	}
+	after := x.start - 1
+	switch {
+	case !known: // what it has seen is not known: it reads again
+		return w.compacted(x, is.revision)
+	case x.start == 0: // without progress, etcd's client begins anew with this revision, and not after it
+		after = is.revision
+		if err := w.send(&etcdpb.WatchResponse{Header: w.header(after), WatchId: x.id}); err != nil {
+			return err
+		}
+	}
+	x.after.Store(after)
 	progress := time.NewTicker(lightProgress)
 	defer progress.Stop()
 	for {
-		events, through, changed, ok := of.since(next)
+		events, through, changed, ok := of.since(after)
 		if !ok {
-			return w.send(&etcdpb.WatchResponse{Header: w.header(0), WatchId: x.id, Canceled: true, CompactRevision: through + 1})
+			return w.compacted(x, through)
 		}
 		if err := of.stale(w.atMost); err != nil {
 			return err
@@ -221,13 +261,13 @@ func (w *lightStream) run(ctx context.Context, x *lightWatcher, of *provenRange)
 				return err
 			}
 		}
-		next = max(next, through+1)
-		x.next.Store(next)
+		after = through
+		x.after.Store(after)
 		select {
 		case <-changed:
 		case <-progress.C:
 			if x.progress {
-				if err := w.send(&etcdpb.WatchResponse{Header: w.header(next - 1), WatchId: x.id}); err != nil {
+				if err := w.send(&etcdpb.WatchResponse{Header: w.header(after), WatchId: x.id}); err != nil {
 					return err
 				}
 			}
@@ -235,6 +275,11 @@ func (w *lightStream) run(ctx context.Context, x *lightWatcher, of *provenRange)
 			return nil
 		}
 	}
+}
+
+// compacted tells a watch that what it needs is not remembered, and that the range has reached a revision.
+func (w *lightStream) compacted(x *lightWatcher, reached int64) error {
+	return w.send(&etcdpb.WatchResponse{Header: w.header(0), WatchId: x.id, Canceled: true, CompactRevision: reached + 1})
 }
 
 // told are the events that the watch wants.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/etcd"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
@@ -102,13 +99,7 @@ func TestLightReadersAreNotDeceived(t *testing.T) {
 		p.Parts[0].Kvs, p.Parts[0].Leaves.Leaves = p.Parts[0].Kvs[:1], p.Parts[0].Leaves.Leaves[:1]
 	}
 	x.lie.Store(&hides)
-	mux := http.NewServeMux()
-	mux.Handle(aweighv1connect.NewNodeHandler(x))
-	liar := httptest.NewUnstartedServer(mux)
-	liar.Config.Protocols = new(http.Protocols)
-	liar.Config.Protocols.SetUnencryptedHTTP2(true)
-	liar.Start()
-	defer liar.Close()
+	liar := x.serve(t)
 	genesis, err := r.dirs[0].ReadGenesis()
 	if err != nil {
 		t.Fatal(err)
@@ -116,26 +107,28 @@ func TestLightReadersAreNotDeceived(t *testing.T) {
 	network := genesis.Hash()
 
 	all := &etcdpb.RangeRequest{Key: []byte("/"), RangeEnd: []byte("0")}
-	alone := newLight(t, network, time.Minute, true, liar.URL)
+	alone := newLight(t, network, time.Minute, true, liar)
 	if _, err := etcdpb.NewKVClient(alone.conn).Range(p.ctx, all); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "answer that holds") {
 		t.Errorf("from the liar alone: %v", err)
 	}
 	for _, hints := range []bool{true, false} {
-		both := newLight(t, network, 2*time.Second, hints, liar.URL, r.on[0].API())
+		both := newLight(t, network, 2*time.Second, hints, liar, r.on[0].API())
 		kv := etcdpb.NewKVClient(both.conn)
 		got, err := kv.Range(p.ctx, all)
 		if err != nil || len(got.Kvs) != 2 || got.Count != 2 {
 			t.Fatal(got, err)
 		}
-		if !both.refused(liar.URL) {
+		if !both.refused(liar) {
 			t.Error("the liar is not named")
 		}
 		limited, err := kv.Range(p.ctx, &etcdpb.RangeRequest{Key: all.Key, RangeEnd: all.RangeEnd, Limit: 1, KeysOnly: true, SortOrder: etcdpb.RangeRequest_DESCEND})
 		if err != nil || len(limited.Kvs) != 1 || string(limited.Kvs[0].Key) != "/b" || len(limited.Kvs[0].Value) != 0 || !limited.More || limited.Count != 2 {
 			t.Error(limited, err)
 		}
-		if none, err := kv.Range(p.ctx, &etcdpb.RangeRequest{Key: []byte("/none")}); err != nil || none.Count != 0 {
-			t.Error(none, err)
+		for _, r := range []*etcdpb.RangeRequest{{Key: []byte("/none")}, {Key: []byte("/b"), RangeEnd: []byte("/a")}} {
+			if none, err := kv.Range(p.ctx, r); err != nil || none.Count != 0 {
+				t.Error(none, err)
+			}
 		}
 		if _, err := kv.Range(p.ctx, &etcdpb.RangeRequest{Key: all.Key, RangeEnd: all.RangeEnd, Revision: 1}); status.Code(err) != codes.OutOfRange {
 			t.Errorf("an old revision: %v", err)
@@ -144,10 +137,18 @@ func TestLightReadersAreNotDeceived(t *testing.T) {
 			t.Errorf("a put: %v", err)
 		}
 		followsTheTruth(t, p, both, got.Header.Revision+1, put)
-		if old := both.watch(t, p.ctx, got.Header.Revision-1); !old.next(t).Created {
-			t.Error("a watch of the past is not created")
-		} else if m := old.next(t); !m.Canceled || m.CompactRevision != got.Header.Revision+1 {
-			t.Errorf("a watch from before what was proven: %v", m)
+		again := newLight(t, network, 2*time.Second, hints, r.on[0].API()) // that told its client nothing
+		for _, c := range []struct {
+			of   *lights
+			from int64
+		}{{both, got.Header.Revision - 1}, {both, got.Header.Revision + 1000}, {again, got.Header.Revision + 1}} {
+			w := c.of.watch(t, p.ctx, c.from)
+			if m := w.next(t); !m.Created || m.Canceled {
+				t.Errorf("a watch from %d on: %v", c.from, m)
+			}
+			if m := w.next(t); !m.Canceled || m.CompactRevision <= got.Header.Revision {
+				t.Errorf("a watch from %d on, which names nothing: %v", c.from, m)
+			}
 		}
 	}
 }
@@ -225,22 +226,18 @@ func TestWatchesEndWhereNothingIsProven(t *testing.T) {
 	x := &deceiver{node: p.api("")}
 	honest, hides := func(*scope.RangeProof) {}, func(p *scope.RangeProof) { p.Parts[0].Kvs, p.Parts[0].Leaves.Leaves = nil, nil }
 	x.lie.Store(&honest)
-	mux := http.NewServeMux()
-	mux.Handle(aweighv1connect.NewNodeHandler(x))
-	node := httptest.NewUnstartedServer(mux)
-	node.Config.Protocols = new(http.Protocols)
-	node.Config.Protocols.SetUnencryptedHTTP2(true)
-	node.Start()
-	defer node.Close()
 	genesis, err := r.dirs[0].ReadGenesis()
 	if err != nil {
 		t.Fatal(err)
 	}
 	must[*connect.Response[aweighv1.PutResponse]](t)(p.api("").Put(p.ctx, connect.NewRequest(&aweighv1.PutRequest{Key: []byte("/a"), Value: []byte("1")})))
-	l := newLight(t, genesis.Hash(), 2*time.Second, false, node.URL)
+	l := newLight(t, genesis.Hash(), 2*time.Second, false, x.serve(t))
 	w := l.watch(t, p.ctx, 0)
 	if m := w.next(t); !m.Created {
 		t.Fatal(m)
+	}
+	if m := w.next(t); m.Canceled || len(m.Events) > 0 {
+		t.Errorf("a watch without a start does not hear how far it is: %v", m)
 	}
 	x.lie.Store(&hides)
 	begun := time.Now()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -23,7 +24,22 @@ type deceiver struct {
 	aweighv1connect.UnimplementedNodeHandler
 	node  aweighv1connect.NodeClient
 	lie   atomic.Pointer[func(*scope.RangeProof)]
+	fail  func(ctx context.Context) error // instead; nil: it answers
 	asked atomic.Int64
+}
+
+// serve serves what the deceiver says, at a URL.
+func (x *deceiver) serve(t *testing.T) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle(aweighv1connect.NewNodeHandler(x))
+	mux.HandleFunc("/livez", func(http.ResponseWriter, *http.Request) {})
+	s := httptest.NewUnstartedServer(mux)
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // Status implements aweighv1connect.NodeHandler.
@@ -34,6 +50,9 @@ func (x *deceiver) Status(ctx context.Context, r *connect.Request[aweighv1.Statu
 // ProveRange implements aweighv1connect.NodeHandler.
 func (x *deceiver) ProveRange(ctx context.Context, r *connect.Request[aweighv1.ProveRangeRequest]) (*connect.Response[aweighv1.ProveRangeResponse], error) {
 	x.asked.Add(1)
+	if x.fail != nil {
+		return nil, x.fail(ctx)
+	}
 	resp, err := x.node.ProveRange(ctx, connect.NewRequest(r.Msg))
 	if err != nil {
 		return nil, err
@@ -64,13 +83,7 @@ func TestVerifiedReadersAreNotDeceived(t *testing.T) {
 	}
 	put("/a", "new")
 	x := &deceiver{node: p.api("")}
-	mux := http.NewServeMux()
-	mux.Handle(aweighv1connect.NewNodeHandler(x))
-	liar := httptest.NewUnstartedServer(mux)
-	liar.Config.Protocols = new(http.Protocols)
-	liar.Config.Protocols.SetUnencryptedHTTP2(true)
-	liar.Start()
-	defer liar.Close()
+	liar := x.serve(t)
 	genesis, err := r.dirs[0].ReadGenesis()
 	if err != nil {
 		t.Fatal(err)
@@ -94,11 +107,11 @@ func TestVerifiedReadersAreNotDeceived(t *testing.T) {
 		},
 	} {
 		x.lie.Store(&lie)
-		both, err := client.Dial(liar.URL, r.on[0].API())
+		both, err := client.Dial(liar, r.on[0].API())
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone, err := client.Dial(liar.URL)
+		alone, err := client.Dial(liar)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +137,7 @@ func TestVerifiedReadersAreNotDeceived(t *testing.T) {
 			only = alone.Verified(network, 1, nil) // a nanosecond: no answer is as new
 		}
 		_, _, err = only.Range(p.ctx, []byte("/a"), []byte("/c"))
-		if !errors.Is(err, scope.ErrProof) || !strings.Contains(err.Error(), strings.TrimPrefix(liar.URL, "http://")) {
+		if !errors.Is(err, scope.ErrProof) || !strings.Contains(err.Error(), strings.TrimPrefix(liar, "http://")) {
 			t.Errorf("%s, from the liar alone: %v", name, err)
 		}
 		for _, c := range []*client.Client{both, alone} {
@@ -177,4 +190,42 @@ func TestVerifiedReadsBesideEachOtherAccuseNoNode(t *testing.T) {
 		must[*connect.Response[aweighv1.PutResponse]](t)(p.api("").Put(p.ctx, connect.NewRequest(&aweighv1.PutRequest{Key: []byte("/a"), Value: []byte{byte(i)}})))
 	}
 	readers.Wait()
+}
+
+// TestVerifiedReadersGoOnWhateverANodeSays: a node that denies, fails or stalls keeps no reader from the others, and is
+// not asked first again.
+func TestVerifiedReadersGoOnWhateverANodeSays(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, 1)
+	p := newPorts(t, r.on[0])
+	genesis, err := r.dirs[0].ReadGenesis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, fail := range map[string]func(context.Context) error{ // order-free: each with clients of its own
+		"denies": func(context.Context) error {
+			return connect.NewError(connect.CodePermissionDenied, errors.New("denied"))
+		},
+		"fails":  func(context.Context) error { return connect.NewError(connect.CodeInternal, errors.New("broken")) },
+		"stalls": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		x := &deceiver{node: p.api(""), fail: fail}
+		c, err := client.Dial(x.serve(t), r.on[0].API())
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader := c.Verified(genesis.Hash(), 0, nil)
+		reader.Refused = func(node string, err error) { t.Errorf("%s: %s is accused: %v", name, node, err) }
+		for range 3 {
+			ctx, cancel := context.WithTimeout(p.ctx, 4*time.Second)
+			if _, _, err := reader.Range(ctx, []byte("/a"), nil); err != nil {
+				t.Errorf("a node %s: %v", name, err)
+			}
+			cancel()
+		}
+		if n := x.asked.Load(); n != 1 {
+			t.Errorf("a node %s: it was asked %d times, not once", name, n)
+		}
+		c.Close()
+	}
 }
