@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,6 +132,7 @@ func TestOldChangesOfProofsAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	light.tasks.Wait()
 	if x.size > keptBytes || len(x.batches) == 0 {
 		t.Errorf("%d batches of %d bytes", len(x.batches), x.size)
 	}
@@ -198,12 +200,12 @@ func TestWaitingReadsShareAProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &slowReader{end: make(chan struct{})}
 		x := &provenRange{light: &light{reader: reader, ctx: t.Context(), proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{})}
-		done := 0
+		var done atomic.Int64
 		read := func() {
 			if _, err := x.fetch(t.Context()); err != nil {
 				t.Error(err)
 			}
-			done++
+			done.Add(1)
 		}
 		go read()
 		synctest.Wait()
@@ -211,10 +213,11 @@ func TestWaitingReadsShareAProof(t *testing.T) {
 			go read()
 			synctest.Wait()
 		}
-		for _, want := range []int{1, 9} {
+		for _, want := range []int64{1, 9} {
 			reader.end <- struct{}{}
-			if synctest.Wait(); done != want {
-				t.Errorf("%d reads have an answer, not %d", done, want)
+			synctest.Wait()
+			if n := done.Load(); n != want {
+				t.Errorf("%d reads have an answer, not %d", n, want)
 			}
 		}
 		if reader.begun != 2 {

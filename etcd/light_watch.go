@@ -94,7 +94,7 @@ func (x *provenRange) stale(atMost time.Duration) error {
 }
 
 // lightWatch implements etcd's Watch for a Light. An event shows what a proof showed. Of the changes of a key between
-// two proofs a watch gets the last. A deletion has the least revision that it can have had.
+// two proofs a watch gets the last. A deletion has the revision after the last one that the range had.
 type lightWatch struct {
 	etcdpb.UnimplementedWatchServer
 	*light
