@@ -51,7 +51,7 @@ func (aged) Is(target error) bool { return target == ErrAged }
 func (a aged) Unwrap() error { return a.error }
 
 // Range reads the keys [key, end), in the sense of scope.Op. It asks one node after the other until an answer holds,
-// whatever the others say, and gives each its share of the time that ctx leaves. If none holds, the error joins what
+// whatever the others say, and gives each but the last half of the time that ctx leaves. If none holds, the error joins what
 // came of each node; it wraps scope.ErrProof if the answer of one does not hold.
 func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangeProof, r scope.RangeReport, err error) {
 	var failed []error // of the nodes asked so far
@@ -75,13 +75,13 @@ func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangePr
 	return p, r, nil
 }
 
-// shareOf is the context of one of so many requests in turn.
+// shareOf is the context of the next of so many requests in turn.
 func shareOf(ctx context.Context, left int) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok || left < 2 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
 // ask asks one node.

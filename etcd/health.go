@@ -18,8 +18,8 @@ type healthServer struct {
 	stopping <-chan struct{}
 }
 
-func newHealth(s *service) *healthServer {
-	return &healthServer{Server: health.NewServer(), stopping: s.stopping}
+func newHealth(stopping <-chan struct{}) *healthServer {
+	return &healthServer{Server: health.NewServer(), stopping: stopping}
 }
 
 // Watch implements healthpb.HealthServer. It ends with the server, which would

@@ -7,15 +7,15 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// lightConn remembers which ranges a connection's client was told of, and since which revision. A revision names what
+// lightConn remembers which ranges a connection's client has read, and since which revision. A revision names what
 // the keys of a range held only together with the memory that gave it: one that a client has from elsewhere, from an
 // earlier process or from a range that was forgotten meanwhile, may name something else.
 type lightConn struct {
 	mu    sync.Mutex
-	since map[uint64]int64 // the first revision told, by provenRange.id
+	since map[uint64]int64 // the first revision read, by provenRange.id
 }
 
-// tell notes that the client is told what a range held.
+// tell notes that the client gets what a range held.
 func (c *lightConn) tell(x *provenRange, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

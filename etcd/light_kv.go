@@ -27,7 +27,7 @@ func (s *lightKV) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.Ra
 	if emptyRange(r.Key, r.RangeEnd) {
 		return &etcdpb.RangeResponse{Header: s.header(1)}, nil
 	}
-	x := s.rangeOf(r.Key, r.RangeEnd, 0)
+	x := s.remembered(r.Key, r.RangeEnd)
 	is, fresh := x.known(s.atMost)
 	if !r.Serializable || !fresh {
 		var err error
@@ -37,7 +37,8 @@ func (s *lightKV) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.Ra
 	}
 	switch {
 	case how.Revision > is.revision: // it may be of another range
-		return nil, status.Error(codes.OutOfRange, "aweigh: a light reader answers as of now, and not as of a revision; leave it out")
+		return nil, status.Error(codes.OutOfRange,
+			"aweigh: a light reader answers as of now, and not as of a revision; leave it out")
 	case how.Revision > 0 && how.Revision < is.revision: // a proof is of the newest
 		return nil, s.status(ctx, scope.ErrCompacted)
 	}
@@ -69,8 +70,8 @@ type lightMaintenance struct {
 // Status implements etcdpb.MaintenanceServer. The size is 1, since etcdctl divides by it.
 func (s *lightMaintenance) Status(context.Context, *etcdpb.StatusRequest) (*etcdpb.StatusResponse, error) {
 	return &etcdpb.StatusResponse{
-		Header: s.header(0), Version: apiVersion, StorageVersion: storageVersion, DbSize: 1, DbSizeInUse: 1, IsLearner: true,
-		DowngradeInfo: &etcdpb.DowngradeInfo{},
+		Header: s.header(0), Version: apiVersion, StorageVersion: storageVersion, DbSize: 1, DbSizeInUse: 1,
+		IsLearner: true, DowngradeInfo: &etcdpb.DowngradeInfo{},
 	}, nil
 }
 

@@ -38,7 +38,7 @@ type provenRange struct {
 	size    int           // bytes of the batches
 	changed chan struct{} // closed when a fetch ends
 
-	// Guarded by light.mu:
+	// Guarded by light.memory:
 	watches  int // that follow it
 	unfollow context.CancelFunc
 	used     time.Time
@@ -147,6 +147,7 @@ func (x *provenRange) take(kvs []scope.KeyValue) {
 	x.batches, x.size = append(x.batches, b), x.size+b.size
 	for len(x.batches) > mostKept || x.size > keptBytes && len(x.batches) > 0 {
 		x.floor, x.size = x.batches[0].revision, x.size-x.batches[0].size
+		x.batches[0] = batch{}
 		x.batches = x.batches[1:]
 	}
 }
@@ -165,7 +166,8 @@ func changesBetween(before, after []scope.KeyValue, deletion int64) (events []sc
 		}
 		switch {
 		case order < 0:
-			events = append(events, scope.Event{Class: lineage.Delete, Kv: scope.KeyValue{Key: before[0].Key, ModRevision: deletion}, Prev: &before[0]})
+			was, gone := before[0], scope.KeyValue{Key: before[0].Key, ModRevision: deletion}
+			events = append(events, scope.Event{Class: lineage.Delete, Kv: gone, Prev: &was})
 			before = before[1:]
 		case order > 0:
 			events = append(events, scope.Event{Class: lineage.Insert, Kv: after[0]})
@@ -173,7 +175,8 @@ func changesBetween(before, after []scope.KeyValue, deletion int64) (events []sc
 		case same(&before[0], &after[0]):
 			kvs, before, after = append(kvs, before[0]), before[1:], after[1:]
 		default:
-			events = append(events, scope.Event{Class: lineage.Update, Kv: after[0], Prev: &before[0]})
+			was := before[0] // an event keeps one pair in memory, and not the list
+			events = append(events, scope.Event{Class: lineage.Update, Kv: after[0], Prev: &was})
 			kvs, before, after = append(kvs, after[0]), before[1:], after[1:]
 		}
 	}
@@ -185,15 +188,17 @@ func changesBetween(before, after []scope.KeyValue, deletion int64) (events []sc
 
 // same reports whether two pairs are one version. A scope that took it over has another entry for it.
 func same(a, b *scope.KeyValue) bool {
-	return a.ModRevision == b.ModRevision && a.Sub == b.Sub && a.Version == b.Version && a.CreateRevision == b.CreateRevision &&
-		a.Lease == b.Lease && a.UID == b.UID && bytes.Equal(a.Value, b.Value)
+	return a.ModRevision == b.ModRevision && a.Sub == b.Sub && a.Version == b.Version && a.UID == b.UID &&
+		a.CreateRevision == b.CreateRevision && a.Lease == b.Lease && bytes.Equal(a.Value, b.Value)
 }
 
 // reached reports whether a revision names what the keys held, and all changes since are remembered.
 func (x *provenRange) reached(revision int64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	_, ok := slices.BinarySearchFunc(x.batches, revision, func(b batch, r int64) int { return cmp.Compare(b.revision, r) })
+	_, ok := slices.BinarySearchFunc(x.batches, revision, func(b batch, r int64) int {
+		return cmp.Compare(b.revision, r)
+	})
 	return ok || revision == x.floor && !x.at.IsZero()
 }
 

@@ -7,15 +7,22 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"pgregory.net/rapid"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -41,8 +48,7 @@ func TestWatchesOfProofsMissNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		now, reader := int64(1), &shown{kvs: make(map[string]scope.KeyValue)}
-		light := &light{reader: reader, ctx: t.Context(), proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
-		x := &provenRange{key: []byte("a"), end: []byte("z"), light: light, changed: make(chan struct{})}
+		x := newTestLight(t.Context(), reader).remembered([]byte("a"), []byte("z"))
 		var last proven
 		prove := func() {
 			var err error
@@ -124,8 +130,8 @@ func hears(t *rapid.T, x *provenRange, held, after map[string]int64, name string
 func TestOldChangesOfProofsAreForgotten(t *testing.T) {
 	t.Parallel()
 	reader := &shown{kvs: make(map[string]scope.KeyValue)}
-	light := &light{reader: reader, ctx: t.Context(), proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
-	x := &provenRange{light: light, changed: make(chan struct{})}
+	light := newTestLight(t.Context(), reader)
+	x := light.remembered([]byte("k"), nil)
 	for rev := int64(1); rev < 20; rev++ {
 		reader.kvs["k"] = scope.KeyValue{Key: []byte("k"), Value: bytes.Repeat([]byte{byte(rev)}, 1<<20), ModRevision: rev, Version: rev}
 		if _, err := x.fetch(t.Context()); err != nil {
@@ -168,30 +174,151 @@ func TestRevisionsOfOthersNameNothing(t *testing.T) {
 	}
 }
 
-// TestRangesThatNoWatchFollowsAreForgotten: what a light reader remembers is bounded, and watches are not forgotten.
+// newTestLight is a light reader without a port.
+func newTestLight(ctx context.Context, reader ProvenReader) *light {
+	return &light{reader: reader, ctx: ctx, atMost: time.Hour, proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
+}
+
+// TestRangesThatNoWatchFollowsAreForgotten: what a light reader remembers is bounded, and so is what watches follow,
+// which is not forgotten.
 func TestRangesThatNoWatchFollowsAreForgotten(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	s := &light{reader: &shown{}, ctx: ctx, atMost: time.Hour, proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler), ranges: make(map[string]*provenRange)}
+	s := newTestLight(ctx, &shown{})
+	m := &s.memory
 	var watched []*provenRange
-	for i := range 3 * mostRanges {
-		watched = append(watched, s.rangeOf(fmt.Append(nil, "w", i), nil, 1))
-		s.rangeOf(fmt.Append(nil, "r", i), nil, 0)
+	for i := range mostFollowed {
+		watched = append(watched, s.followed(fmt.Append(nil, "w", i), nil))
+		s.remembered(fmt.Append(nil, "r", i), nil)
 	}
-	if len(s.ranges) != 4*mostRanges || s.idle != mostRanges {
-		t.Errorf("%d ranges, %d idle", len(s.ranges), s.idle)
+	if s.followed([]byte("one more"), nil) != nil || s.followed([]byte("w0"), nil) != watched[0] {
+		t.Error("the ranges that watches follow are not bounded, or one has no room for another watch")
+	}
+	m.left(watched[0])
+	if len(m.ranges) != mostFollowed+mostRanges || m.idle != mostRanges {
+		t.Errorf("%d ranges, %d idle", len(m.ranges), m.idle)
 	}
 	for _, x := range watched {
-		if s.rangeOf(x.key, nil, 0) != x {
+		if s.remembered(x.key, nil) != x {
 			t.Fatal("a range that a watch follows was forgotten")
 		}
-		s.left(x)
+		m.left(x)
 	}
-	if len(s.ranges) != mostRanges || s.idle != mostRanges {
-		t.Errorf("%d ranges, %d idle, after all watches", len(s.ranges), s.idle)
+	if len(m.ranges) != mostRanges || m.idle != mostRanges {
+		t.Errorf("%d ranges, %d idle, after all watches", len(m.ranges), m.idle)
 	}
 	stop()
 	s.tasks.Wait()
+}
+
+// TestChangesKeepNoOldListsInMemory: an event holds what one key held before, and not all of the range.
+func TestChangesKeepNoOldListsInMemory(t *testing.T) {
+	t.Parallel()
+	reader := &shown{kvs: map[string]scope.KeyValue{"a": {Key: []byte("a"), ModRevision: 1}, "b": {Key: []byte("b"), ModRevision: 2}}}
+	s := newTestLight(t.Context(), reader)
+	x := s.remembered([]byte("a"), []byte("z"))
+	prove := func() {
+		if _, err := x.fetch(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.tasks.Wait()
+	}
+	prove()
+	old := weak.Make(&x.now.kvs[0])
+	reader.kvs["a"] = scope.KeyValue{Key: []byte("a"), ModRevision: 3}
+	delete(reader.kvs, "b")
+	prove()
+	if runtime.GC(); old.Value() != nil {
+		t.Error("the list is still in memory")
+	}
+	if events, _, _, ok := x.since(x.floor); !ok || len(events) != 2 || events[0].Prev.ModRevision != 1 {
+		t.Error(events, ok)
+	}
+}
+
+// TestOneWatchThatCannotBeProvenEndsAlone: where the same request would be refused again, the watch is cancelled, and
+// the others of its stream go on.
+func TestOneWatchThatCannotBeProvenEndsAlone(t *testing.T) {
+	t.Parallel()
+	reader := &choosy{}
+	l, err := ListenLight(LightConfig{
+		Listen: "127.0.0.1:0", Reader: reader, AtMost: 500 * time.Millisecond,
+		Final: func(error) codes.Code { return codes.InvalidArgument },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := grpc.NewClient(l.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := etcdpb.NewWatchClient(conn).Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := func(id int64, key string) {
+		t.Helper()
+		err := stream.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_CreateRequest{
+			CreateRequest: &etcdpb.WatchCreateRequest{Key: []byte(key), WatchId: id},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	came := make(map[int64][]*etcdpb.WatchResponse)
+	next := func(id int64) (m *etcdpb.WatchResponse) {
+		t.Helper()
+		for len(came[id]) == 0 {
+			m, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Created || m.Canceled || len(m.Events) > 0 {
+				came[m.WatchId] = append(came[m.WatchId], m)
+			}
+		}
+		m, came[id] = came[id][0], came[id][1:]
+		return m
+	}
+	watch(1, "good")
+	next(1)
+	watch(2, "bad")
+	next(2)
+	reader.refuses.Store(true)
+	if m := next(2); !m.Canceled || m.Created || !strings.Contains(m.CancelReason, "too long") {
+		t.Error(m)
+	}
+	watch(3, "bad")
+	if m := next(3); !m.Canceled || !m.Created {
+		t.Error(m)
+	}
+	if m := next(1); len(m.Events) != 1 {
+		t.Error(m)
+	}
+}
+
+// choosy shows one key, and refuses ranges that begin with "bad" from some time on. Then "good" has another version.
+type choosy struct{ refuses atomic.Bool }
+
+func (x *choosy) Range(_ context.Context, key, _ []byte) (*scope.RangeProof, scope.RangeReport, error) {
+	v := scope.KeyValue{Key: key, ModRevision: 1, Version: 1}
+	if x.refuses.Load() {
+		if string(key) == "bad" {
+			return nil, scope.RangeReport{}, errors.New("too long")
+		}
+		v.ModRevision, v.Version = 2, 2
+	}
+	return nil, scope.RangeReport{Kvs: []scope.KeyValue{v}}, nil
 }
 
 // TestWaitingReadsShareAProof: a read takes no proof that began before it did, and those that wait share one.
@@ -199,7 +326,7 @@ func TestWaitingReadsShareAProof(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reader := &slowReader{end: make(chan struct{})}
-		x := &provenRange{light: &light{reader: reader, ctx: t.Context(), proofs: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{})}
+		x := newTestLight(t.Context(), reader).remembered([]byte("k"), nil)
 		var done atomic.Int64
 		read := func() {
 			if _, err := x.fetch(t.Context()); err != nil {

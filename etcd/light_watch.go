@@ -191,8 +191,16 @@ func (w *lightStream) create(r *etcdpb.WatchCreateRequest) error {
 	case w.watches.Load() >= lightWatches:
 		why = "etcdserver: too many requests"
 	}
+	var of *provenRange
+	if why == "" {
+		if of = w.followed(asked.key, asked.end); of == nil {
+			why = "etcdserver: too many requests"
+		}
+	}
 	if why != "" {
-		return w.send(&etcdpb.WatchResponse{Header: w.header(0), WatchId: noWatch, Created: true, Canceled: true, CancelReason: why})
+		return w.send(&etcdpb.WatchResponse{
+			Header: w.header(0), WatchId: noWatch, Created: true, Canceled: true, CancelReason: why,
+		})
 	}
 	if asked.id == 0 {
 		for w.all[w.nextID] != nil {
@@ -206,14 +214,21 @@ func (w *lightStream) create(r *etcdpb.WatchCreateRequest) error {
 	x.cancel = cancel
 	w.all[x.id] = x
 	w.watches.Add(1)
-	of := w.rangeOf(x.key, x.end, 1)
 	w.tasks.Go(func() {
 		defer w.watches.Add(-1)
-		defer w.left(of)
+		defer w.memory.left(of)
 		defer cancel()
 		err := w.run(ctx, x, of)
-		x.after.Store(-1)
-		if err != nil && ctx.Err() == nil {
+		created := x.after.Swap(-1) > 0
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if w.lasting(err) != codes.OK { // the other watches go on
+			err = w.send(&etcdpb.WatchResponse{
+				Header: w.header(0), WatchId: x.id, Created: !created, Canceled: true, CancelReason: w.status(ctx, err).Error(),
+			})
+		}
+		if err != nil {
 			w.cancel(err)
 		}
 	})
@@ -223,9 +238,6 @@ func (w *lightStream) create(r *etcdpb.WatchCreateRequest) error {
 // run delivers to a watch until ctx ends.
 func (w *lightStream) run(ctx context.Context, x *lightWatcher, of *provenRange) error {
 	is, err := of.fetch(ctx)
-	if err != nil && w.lasting(err) != codes.OK {
-		return w.send(&etcdpb.WatchResponse{Header: w.header(0), WatchId: x.id, Created: true, Canceled: true, CancelReason: w.status(ctx, err).Error()})
-	}
 	if err != nil {
 		return err
 	}
@@ -279,7 +291,9 @@ func (w *lightStream) run(ctx context.Context, x *lightWatcher, of *provenRange)
 
 // compacted tells a watch that what it needs is not remembered, and that the range has reached a revision.
 func (w *lightStream) compacted(x *lightWatcher, reached int64) error {
-	return w.send(&etcdpb.WatchResponse{Header: w.header(0), WatchId: x.id, Canceled: true, CompactRevision: reached + 1})
+	return w.send(&etcdpb.WatchResponse{
+		Header: w.header(0), WatchId: x.id, Canceled: true, CompactRevision: reached + 1,
+	})
 }
 
 // told are the events that the watch wants.
@@ -291,7 +305,8 @@ func (x *lightWatcher) told(events []scope.Event) (out []*etcdpb.Event) {
 		}
 		told := &etcdpb.Event{Kv: kvOf(&e.Kv)}
 		if e.Class == lineage.Delete {
-			told = &etcdpb.Event{Type: etcdpb.Event_DELETE, Kv: &etcdpb.KeyValue{Key: e.Kv.Key, ModRevision: e.Kv.ModRevision}}
+			gone := &etcdpb.KeyValue{Key: e.Kv.Key, ModRevision: e.Kv.ModRevision}
+			told = &etcdpb.Event{Type: etcdpb.Event_DELETE, Kv: gone}
 		}
 		if x.prev && e.Prev != nil {
 			told.PrevKv = kvOf(e.Prev)

@@ -172,15 +172,10 @@ func Listen(cfg Config) (*Server, error) {
 		guard: cfg.Guard, row: cfg.Callers, passwords: auth.NewPasswords(), counted: counted{streams: make(map[string]*methodCounts)},
 	}
 	s.conns = bounded(l, maxConns)
-	server := grpc.NewServer(
-		grpc.Creds(newGreeted()), grpc.ConnectionTimeout(greeting),
-		grpc.MaxRecvMsgSize(s.maxRequest+received), grpc.MaxSendMsgSize(maxAnswer), grpc.MaxConcurrentStreams(maxStreams),
-		grpc.StaticStreamWindowSize(unread), grpc.StaticConnWindowSize(8*unread),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
+	server := grpc.NewServer(append(connectionLimits(), grpc.Creds(newGreeted()), grpc.MaxRecvMsgSize(s.maxRequest+received),
 		grpc.StreamInterceptor(s.stream), grpc.ForceServerCodecV2(newCodec(&s.counted)),
-		grpc.UnknownServiceHandler(s.unimplemented), grpc.WaitForHandlers(true), grpc.NumStreamWorkers(workers),
-	)
+		grpc.UnknownServiceHandler(s.unimplemented), grpc.NumStreamWorkers(workers),
+	)...)
 	keys := &kvServer{service: s}
 	leases := &leaseServer{service: s}
 	claims := claims{s, keys, leases}
@@ -196,7 +191,7 @@ func Listen(cfg Config) (*Server, error) {
 		{etcdpb.Cluster_ServiceDesc, &clusterServer{service: s}},
 		{etcdpb.Auth_ServiceDesc, &authServer{service: s}},
 		{etcdpb.Maintenance_ServiceDesc, &maintenanceServer{service: s}},
-		{healthpb.Health_ServiceDesc, newHealth(s)},
+		{healthpb.Health_ServiceDesc, newHealth(s.stopping)},
 	} {
 		server.RegisterService(s.admitted(x.desc), x.impl)
 	}
@@ -210,6 +205,16 @@ func Listen(cfg Config) (*Server, error) {
 	}
 	cfg.Node.ServeClients(cfg.Announce)
 	return out, nil
+}
+
+// connectionLimits bound what a connection takes.
+func connectionLimits() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ConnectionTimeout(greeting), grpc.MaxSendMsgSize(maxAnswer), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(unread), grpc.StaticConnWindowSize(8 * unread), grpc.WaitForHandlers(true),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
+	}
 }
 
 // serveHTTP makes what answers HTTP/1.

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/aweigh/aweigh/etcd/auth"
@@ -58,7 +57,7 @@ func newWatch(r *etcdpb.WatchCreateRequest) (x *watch, why string) {
 	switch {
 	case x.start < 0:
 		return nil, revisionCompacted
-	case len(x.end) > 0 && !scope.ToEnd(x.end) && bytes.Compare(x.key, x.end) >= 0:
+	case emptyRange(x.key, x.end):
 		return nil, "mvcc: watcher range is empty"
 	}
 	return x, ""

@@ -35,13 +35,15 @@ func (a *app) light() *cobra.Command {
 	a.trustingFlags(c)
 	c = a.asking(c, func(ctx context.Context, s *session, _ []string) error {
 		if *atMost < leastAtMost {
-			return fmt.Errorf("%w: --at-most is %s or more, and not %s: nodes prove by blocks that are up to 2s old", errUsage, leastAtMost, *atMost)
+			return fmt.Errorf("%w: --at-most is %s or more, and not %s: nodes prove by blocks that are up to 2s old",
+				errUsage, leastAtMost, *atMost)
 		}
 		if err := api.CheckAddress(*listen); err != nil {
 			return fmt.Errorf("%w: --etcd-listen: %w", errUsage, err)
 		}
 		if !api.Loopback(*listen) {
-			return fmt.Errorf("%w: --etcd-listen %s: a light reader is for this machine, and listens on loopback addresses alone", errUsage, *listen)
+			return fmt.Errorf("%w: --etcd-listen %s: a light reader is for this machine, and listens on loopback addresses alone",
+				errUsage, *listen)
 		}
 		if !c.Flags().Changed("network") {
 			if *network = s.network; *network == "" {
@@ -64,7 +66,8 @@ func (a *app) light() *cobra.Command {
 			log.Warn("an answer of a node does not hold", "node", node, "err", err)
 		}
 		l, err := etcd.ListenLight(etcd.LightConfig{
-			Listen: *listen, Network: id, Reader: reader, AtMost: *atMost, Hints: s.Client.Hints, Final: finalCode, Log: log,
+			Listen: *listen, Network: id, Reader: reader, AtMost: *atMost,
+			Hints: s.Client.Hints, Final: finalCode, Log: log,
 		})
 		if err != nil {
 			return daemon.Taken("etcd-listen", *listen, err)
@@ -72,7 +75,8 @@ func (a *app) light() *cobra.Command {
 		if err := a.begins(ctx, s, reader); err != nil {
 			return errors.Join(err, l.Close())
 		}
-		fmt.Fprintf(a.out, "etcd's reads and watches of network %s are served at %s, each answer verified here\n", aweigh.Hash(id).Short(), l.Addr())
+		fmt.Fprintf(a.out, "etcd's reads and watches of network %s are served at %s, each answer verified here\n",
+			aweigh.Hash(id).Short(), l.Addr())
 		return l.Run(ctx)
 	})
 	c.Flags().Lookup("timeout").Hidden = true

@@ -86,25 +86,15 @@ func (l *lights) refused(node string) bool {
 // first lies, and hears which node that was; from a liar alone they get no answer.
 func TestLightReadersAreNotDeceived(t *testing.T) {
 	t.Parallel()
-	r := newRunning(t, 1)
-	p := newPorts(t, r.on[0])
-	put := func(key, value string) {
-		t.Helper()
-		must[*connect.Response[aweighv1.PutResponse]](t)(p.api("").Put(p.ctx, connect.NewRequest(&aweighv1.PutRequest{Key: []byte(key), Value: []byte(value)})))
-	}
-	put("/a", "1")
-	put("/b", "1")
+	r, p, network := newProven(t)
+	p.write("/a", "1")
+	p.write("/b", "1")
 	x := &deceiver{node: p.api("")}
 	hides := func(p *scope.RangeProof) {
 		p.Parts[0].Kvs, p.Parts[0].Leaves.Leaves = p.Parts[0].Kvs[:1], p.Parts[0].Leaves.Leaves[:1]
 	}
 	x.lie.Store(&hides)
 	liar := x.serve(t)
-	genesis, err := r.dirs[0].ReadGenesis()
-	if err != nil {
-		t.Fatal(err)
-	}
-	network := genesis.Hash()
 
 	all := &etcdpb.RangeRequest{Key: []byte("/"), RangeEnd: []byte("0")}
 	alone := newLight(t, network, time.Minute, true, liar)
@@ -136,7 +126,7 @@ func TestLightReadersAreNotDeceived(t *testing.T) {
 		if _, err := kv.Put(p.ctx, &etcdpb.PutRequest{Key: []byte("/a")}); status.Code(err) != codes.Unimplemented {
 			t.Errorf("a put: %v", err)
 		}
-		followsTheTruth(t, p, both, got.Header.Revision+1, put)
+		followsTheTruth(t, p, both, got.Header.Revision+1)
 		again := newLight(t, network, 2*time.Second, hints, r.on[0].API()) // that told its client nothing
 		for _, c := range []struct {
 			of   *lights
@@ -154,10 +144,10 @@ func TestLightReadersAreNotDeceived(t *testing.T) {
 }
 
 // followsTheTruth watches from a revision, and changes keys meanwhile.
-func followsTheTruth(t *testing.T, p *ports, l *lights, from int64, put func(key, value string)) {
+func followsTheTruth(t *testing.T, p *ports, l *lights, from int64) {
 	t.Helper()
 	now := fmt.Sprint(from)
-	put("/a", now) // before the watch begins
+	p.write("/a", now) // before the watch begins
 	w := l.watch(t, p.ctx, from)
 	if m := w.next(t); !m.Created || m.Canceled {
 		t.Fatal(m)
@@ -167,7 +157,7 @@ func followsTheTruth(t *testing.T, p *ports, l *lights, from int64, put func(key
 		t.Error(e)
 	}
 	last := e.Kv.ModRevision
-	put("/c", "3")
+	p.write("/c", "3")
 	if e = w.event(t); string(e.Kv.Key) != "/c" || e.Kv.ModRevision <= last {
 		t.Error(e)
 	}
@@ -221,17 +211,12 @@ func (w *lightWatched) event(t *testing.T) *etcdpb.Event {
 // nothing happened.
 func TestWatchesEndWhereNothingIsProven(t *testing.T) {
 	t.Parallel()
-	r := newRunning(t, 1)
-	p := newPorts(t, r.on[0])
+	_, p, network := newProven(t)
 	x := &deceiver{node: p.api("")}
 	honest, hides := func(*scope.RangeProof) {}, func(p *scope.RangeProof) { p.Parts[0].Kvs, p.Parts[0].Leaves.Leaves = nil, nil }
 	x.lie.Store(&honest)
-	genesis, err := r.dirs[0].ReadGenesis()
-	if err != nil {
-		t.Fatal(err)
-	}
-	must[*connect.Response[aweighv1.PutResponse]](t)(p.api("").Put(p.ctx, connect.NewRequest(&aweighv1.PutRequest{Key: []byte("/a"), Value: []byte("1")})))
-	l := newLight(t, genesis.Hash(), 2*time.Second, false, x.serve(t))
+	p.write("/a", "1")
+	l := newLight(t, network, 2*time.Second, false, x.serve(t))
 	w := l.watch(t, p.ctx, 0)
 	if m := w.next(t); !m.Created {
 		t.Fatal(m)

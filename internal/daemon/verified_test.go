@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/client"
@@ -65,30 +67,40 @@ func (x *deceiver) ProveRange(ctx context.Context, r *connect.Request[aweighv1.P
 	return connect.NewResponse(&aweighv1.ProveRangeResponse{Header: resp.Msg.Header, Proof: p.Encode()}), nil
 }
 
-// TestVerifiedReadersAreNotDeceived: a reader that believes no node gets the truth from an honest one, whatever the
-// first one says, and names the one that lied.
-func TestVerifiedReadersAreNotDeceived(t *testing.T) {
-	t.Parallel()
+// newProven is a running node, clients of it, and the identity of its network.
+func newProven(t *testing.T) (*running, *ports, aweigh.NetworkID) {
+	t.Helper()
 	r := newRunning(t, 1)
-	p := newPorts(t, r.on[0])
-	put := func(key, value string) {
-		t.Helper()
-		must[*connect.Response[aweighv1.PutResponse]](t)(p.api("").Put(p.ctx, connect.NewRequest(&aweighv1.PutRequest{Key: []byte(key), Value: []byte(value)})))
-	}
-	put("/a", "old")
-	put("/b", "1")
-	old, err := p.api("").ProveRange(p.ctx, connect.NewRequest(&aweighv1.ProveRangeRequest{Key: []byte("/a"), RangeEnd: []byte("/c")}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	put("/a", "new")
-	x := &deceiver{node: p.api("")}
-	liar := x.serve(t)
 	genesis, err := r.dirs[0].ReadGenesis()
 	if err != nil {
 		t.Fatal(err)
 	}
-	network := genesis.Hash()
+	return r, newPorts(t, r.on[0]), genesis.Hash()
+}
+
+// write puts a key.
+func (p *ports) write(key, value string) {
+	p.t.Helper()
+	put := &aweighv1.PutRequest{Key: []byte(key), Value: []byte(value)}
+	if _, err := p.api("").Put(p.ctx, connect.NewRequest(put)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestVerifiedReadersAreNotDeceived: a reader that believes no node gets the truth from an honest one, whatever the
+// first one says, and names the one that lied.
+func TestVerifiedReadersAreNotDeceived(t *testing.T) {
+	t.Parallel()
+	r, p, network := newProven(t)
+	p.write("/a", "old")
+	p.write("/b", "1")
+	old, err := p.api("").ProveRange(p.ctx, connect.NewRequest(&aweighv1.ProveRangeRequest{Key: []byte("/a"), RangeEnd: []byte("/c")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("/a", "new")
+	x := &deceiver{node: p.api("")}
+	liar := x.serve(t)
 	for name, lie := range map[string]func(*scope.RangeProof){ // order-free: each with clients of its own
 		"another value": func(p *scope.RangeProof) { p.Parts[0].Kvs[0].Value = []byte("false") },
 		"a hidden key": func(p *scope.RangeProof) {
@@ -162,18 +174,13 @@ func TestVerifiedReadersAreNotDeceived(t *testing.T) {
 // ended before it.
 func TestVerifiedReadsBesideEachOtherAccuseNoNode(t *testing.T) {
 	t.Parallel()
-	r := newRunning(t, 1)
-	p := newPorts(t, r.on[0])
-	genesis, err := r.dirs[0].ReadGenesis()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, p, network := newProven(t)
 	c, err := client.Dial(r.on[0].API())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	reader := c.Verified(genesis.Hash(), 0, nil)
+	reader := c.Verified(network, 0, nil)
 	reader.Refused = func(node string, err error) { t.Errorf("%s is accused: %v", node, err) }
 	var readers sync.WaitGroup
 	for range 16 {
@@ -187,7 +194,7 @@ func TestVerifiedReadsBesideEachOtherAccuseNoNode(t *testing.T) {
 		})
 	}
 	for i := range 60 {
-		must[*connect.Response[aweighv1.PutResponse]](t)(p.api("").Put(p.ctx, connect.NewRequest(&aweighv1.PutRequest{Key: []byte("/a"), Value: []byte{byte(i)}})))
+		p.write("/a", fmt.Sprint(i))
 	}
 	readers.Wait()
 }
@@ -196,12 +203,7 @@ func TestVerifiedReadsBesideEachOtherAccuseNoNode(t *testing.T) {
 // not asked first again.
 func TestVerifiedReadersGoOnWhateverANodeSays(t *testing.T) {
 	t.Parallel()
-	r := newRunning(t, 1)
-	p := newPorts(t, r.on[0])
-	genesis, err := r.dirs[0].ReadGenesis()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, p, network := newProven(t)
 	for name, fail := range map[string]func(context.Context) error{ // order-free: each with clients of its own
 		"denies": func(context.Context) error {
 			return connect.NewError(connect.CodePermissionDenied, errors.New("denied"))
@@ -214,7 +216,7 @@ func TestVerifiedReadersGoOnWhateverANodeSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reader := c.Verified(genesis.Hash(), 0, nil)
+		reader := c.Verified(network, 0, nil)
 		reader.Refused = func(node string, err error) { t.Errorf("%s: %s is accused: %v", name, node, err) }
 		for range 3 {
 			ctx, cancel := context.WithTimeout(p.ctx, 4*time.Second)
