@@ -51,8 +51,8 @@ func (aged) Is(target error) bool { return target == ErrAged }
 func (a aged) Unwrap() error { return a.error }
 
 // Range reads the keys [key, end), in the sense of scope.Op. It asks one node after the other until an answer holds,
-// whatever the others say, and gives each but the last half of the time that ctx leaves. If none holds, the error joins what
-// came of each node; it wraps scope.ErrProof if the answer of one does not hold.
+// whatever the others say, and gives each but the last half of the time that ctx leaves. If none holds, the error joins
+// what came of each node; it wraps scope.ErrProof if the answer of one does not hold.
 func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangeProof, r scope.RangeReport, err error) {
 	var failed []error // of the nodes asked so far
 	left := len(v.client.endpoints)
