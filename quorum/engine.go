@@ -181,6 +181,9 @@ func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
 	e.advance(now, &out)
 	e.act(now, &out)
 	e.time(now, &out)
+	if len(out.Final) > 0 { // what this step began to sign may lie below by now, where no record is kept (P8)
+		out.Sign = slices.DeleteFunc(out.Sign, func(s Subject) bool { return s.View < e.final })
+	}
 	if len(out.Certified) > 1 {
 		slices.SortStableFunc(out.Certified, func(a, b Certificate) int {
 			return cmp.Compare(a.Subject.View, b.Subject.View)

@@ -86,3 +86,43 @@ func TestEachNamedBlockHasItsEvidence(t *testing.T) {
 		t.Errorf("votes of the leader for %d blocks are kept", n)
 	}
 }
+
+// TestNoVoteFollowsItsView: ballots let an anchor leave a view, so that it nullifies it, and what comes in the same step
+// makes a later view final. The anchor signs nothing in a view below, of which no record is kept (P8).
+func TestNoVoteFollowsItsView(t *testing.T) {
+	shares := make([]Share, 6)
+	for i := range shares {
+		shares[i] = Share{Anchor: fastAnchor(i), Weight: 1}
+	}
+	w, err := NewWeights(shares...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, named, final := aweigh.Hash{1}, aweigh.Hash{2}, aweigh.Hash{3}
+	config := Config{Weights: w, Rules: DefaultRules(Fast), Root: root}
+	leader, _ := w.Seat(Leader(w, config.Seed, 1))
+	self := (leader + 1) % len(shares)
+	config.Self = fastAnchor(self)
+	leaves := []Input{Proposal{Vote: Vote{Subject{Kind: Notarize, View: 1, Block: named}, Signature{Anchor: fastAnchor(leader)}}, Parent: root}}
+	for i := range shares {
+		if i != self {
+			leaves = append(leaves, Vote{Subject{Kind: Nullify, View: 1, Block: named}, Signature{Anchor: fastAnchor(i)}})
+		}
+	}
+	c := Certificate{Subject: Subject{Kind: Finalize, View: 3, Block: final}}
+	for i := range shares {
+		c.Signatures = append(c.Signatures, Signature{Anchor: fastAnchor(i)})
+	}
+	if out := NewEngine(config).Step(1, leaves...); len(out.Sign) != 1 || out.Sign[0].Kind != Nullify {
+		t.Fatalf("it signs %v, not that it leaves view 1", out.Sign)
+	}
+	out := NewEngine(config).Step(1, append(leaves, c)...)
+	if len(out.Final) == 0 || out.Final[0].Subject != c.Subject {
+		t.Fatalf("final is %v", out.Final)
+	}
+	for _, s := range out.Sign {
+		if s.View < 3 {
+			t.Errorf("it signs %v, and view 3 is final", s)
+		}
+	}
+}
