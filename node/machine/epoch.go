@@ -66,6 +66,7 @@ func (m *Machine) succeed(e *scope.Epoch) {
 	m.told, m.engineWake, m.pollAt = false, 0, 0
 	m.reads.restart()
 	m.known = m.chain.state.Height() // announced blocks above it will never be applied
+	m.sync.over = m.sync.over || m.fetched
 	m.proofs.succeed(m)
 	for _, p := range m.peers {
 		if m.away[p] {

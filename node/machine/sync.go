@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -18,6 +19,7 @@ type catchUp struct {
 	more bool           // an anchor said that it has the missing blocks
 	told aweigh.Height  // the final height that an anchor said it has
 	step bool           // no snapshot is available: fetch all blocks
+	over bool           // an epoch ended by what was fetched, and what peers said before is forgotten
 }
 
 // want begins to fetch, from peer if it is within reach, unless a fetch is under way.
@@ -163,6 +165,21 @@ func (m *Machine) caughtUp(from Peer, in blocksIn) {
 		m.sync.ask(m, from)
 	} else { // the answer was of no use: ask the next peer, if anything is lacking
 		m.sync.at = m.now.Add(patience)
+		m.sync.end(m)
+	}
+}
+
+// end asks all anchors of the epoch what they hold, after a fetch that went on into it and ends. The peer that gave the
+// last blocks may have just fetched them itself, and in a scope at rest no other speaks.
+func (s *catchUp) end(m *Machine) {
+	if !s.over || s.lacking(m) {
+		return
+	}
+	s.over = false
+	for _, p := range m.peers {
+		if !m.away[p] && !slices.Contains(m.met, p) {
+			m.met = append(m.met, p)
+		}
 	}
 }
 
