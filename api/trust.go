@@ -48,6 +48,9 @@ func (s *service) Trust(ctx context.Context, req *connect.Request[aweighv1.Trust
 		NextTotal: g.Next.Weights.Total(), NextSeats: uint32(g.Next.Weights.Len()),
 		NextStop: uint32(g.NextFew.Stop), NextBreak: uint32(g.NextFew.Break), NextStoppable: g.Stoppable, Policy: canon.Encode(e.Policy),
 	}
+	if now := &g.Group; now.On() {
+		out.Group = &aweighv1.Group{Least: now.Least, Most: now.Most, Tolerates: now.Tolerates, Next: uint32(now.Next), Changes: now.Changes}
+	}
 	out.Header.Epoch = uint64(e.Number)
 	self := s.at.Overview().Self
 	names := make(map[aweigh.AnchorID]string)

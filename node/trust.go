@@ -18,7 +18,7 @@ type Standing struct {
 	trust.Standing
 	Name, Peer string
 	Key        votes.PublicKey // zero if this node does not hold the roster that had it
-	Word       string          // active, probation, barred, retired or evicted
+	Word       string          // active, standby, probation, barred, retired or evicted
 	Weight     uint64          // in this epoch
 	Trend      *int64          // of the score at the epoch's start against the one before; nil if there is none
 	Next       Share           // if the epoch ended now
@@ -44,6 +44,7 @@ type Government struct {
 	Few     FewestToFail
 	Void    []scope.Voided // approvers that signed both ways
 	Usages  []Usage        // under quotas of the policy's authors, by the names of entries
+	Group   scope.GroupNow // zero: all anchors past probation weigh
 
 	Next      scope.Roster // if the epoch ended now
 	NextFew   FewestToFail
@@ -83,6 +84,9 @@ func (n *Replica) Government(under *scope.Policy) (g Government, err error) {
 		return g, err
 	}
 	if g.Open, err = pending(v.State); err != nil {
+		return g, err
+	}
+	if g.Group, err = v.Group(); err != nil {
 		return g, err
 	}
 	if g.Void, err = v.Voided(); err != nil {

@@ -87,8 +87,8 @@ func TestEachNamedBlockHasItsEvidence(t *testing.T) {
 	}
 }
 
-// TestNoVoteFollowsItsView: ballots let an anchor leave a view, so that it nullifies it, and what comes in the same step
-// makes a later view final. The anchor signs nothing in a view below, of which no record is kept (P8).
+// TestNoVoteFollowsItsView: ballots let an anchor leave a view, so that it nullifies it, and what comes in the same
+// step makes a later view final. The anchor signs nothing in a view below, of which no record is kept (P8).
 func TestNoVoteFollowsItsView(t *testing.T) {
 	shares := make([]Share, 6)
 	for i := range shares {

@@ -26,6 +26,7 @@ const (
 // value: no two tallies share memory that one of them may write.
 type tally struct {
 	blocks uint64   // of the epoch
+	load   uint64   // mutations in them
 	early  bool     // the next block ends it, however few they are
 	counts []counts // by place in the roster
 	judged []judged // likewise; nil: no anchor was judged
@@ -84,10 +85,11 @@ func (t *tally) record(b *Bounds, seat int, of, head, by aweigh.Height) {
 	}
 }
 
-// add counts a block of the epoch, and its view's leader and those of the views
+// add counts a block of the epoch with its mutations, and its view's leader and those of the views
 // that were skipped before it.
-func (t *tally) add(b *Bounds, e *Epoch, h *Header, block aweigh.Hash, before aweigh.View) {
+func (t *tally) add(b *Bounds, e *Epoch, h *Header, block aweigh.Hash, before aweigh.View, mutations int) {
 	t.blocks++
+	t.load += uint64(mutations)
 	t.recent = append(t.recent, recent{view: h.View, block: block, recorded: make([]byte, (len(t.counts)+7)/8)})
 	if len(t.recent) > b.RecentBlocks {
 		t.recent = slices.Delete(t.recent, 0, 1)
@@ -125,12 +127,13 @@ func (t *tally) attendance(b *Bounds, seat int) trust.Attendance {
 // encode is a tally's one encoding.
 func (t *tally) encode() []byte {
 	width := (len(t.counts) + 7) / 8
-	b := make([]byte, 0, 15+16*len(t.counts)+len(t.recent)*(40+width))
+	b := make([]byte, 0, 23+16*len(t.counts)+len(t.recent)*(40+width))
 	b = binary.BigEndian.AppendUint64(b, t.blocks)
 	b = append(b, 0)
 	if t.early {
 		b[8] = 1
 	}
+	b = binary.BigEndian.AppendUint64(b, t.load)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(t.counts)))
 	for i := range t.counts {
 		c := &t.counts[i]
@@ -153,9 +156,10 @@ func decodeTally(b []byte) (t tally, err error) {
 	if t.blocks, t.early, err = tallied(b); err != nil {
 		return t, err
 	}
-	seats := int(binary.BigEndian.Uint16(b[9:]))
+	t.load = binary.BigEndian.Uint64(b[9:])
+	seats := int(binary.BigEndian.Uint16(b[17:]))
 	width := (seats + 7) / 8
-	if b = b[11:]; len(b) < 16*seats+2 {
+	if b = b[19:]; len(b) < 16*seats+2 {
 		return t, bad
 	}
 	t.counts = make([]counts, seats)
@@ -185,7 +189,7 @@ func decodeTally(b []byte) (t tally, err error) {
 
 // tallied is what a tally's encoding begins with. Errors wrap ErrCorrupt.
 func tallied(b []byte) (blocks uint64, early bool, err error) {
-	if len(b) < 11 || b[8] > 1 {
+	if len(b) < 19 || b[8] > 1 {
 		return 0, false, fmt.Errorf("%w: a tally of %d bytes", ErrCorrupt, len(b))
 	}
 	return binary.BigEndian.Uint64(b), b[8] == 1, nil

@@ -145,7 +145,8 @@ func (g Genesis) Ledger() (trust.Ledger, error) {
 	for i, a := range g.Anchors {
 		founded[i] = trust.Evidence{Anchor: a.Key.ID(), Kind: trust.Founded, Score: a.Score}
 	}
-	return trust.Ledger{}.Apply(g.Policy.Trust, founded...), nil
+	ledger, _ := trust.Ledger{}.Apply(g.Policy.Trust, founded...).Regroup(g.Policy.Trust, trust.Turn{Mode: g.Policy.Rules.Mode})
+	return ledger, nil
 }
 
 // Keyring checks the ballots of epoch 0.
@@ -204,6 +205,9 @@ func (p *Policy) check() error {
 	}
 	if err := p.Trust.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if err := p.checkGroup(); err != nil {
+		return err
 	}
 	if err := p.Actions.CheckForm(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

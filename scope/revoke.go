@@ -180,7 +180,9 @@ func (s *State) yield(e *Epoch, c *Child, carried agenda, ledger trust.Ledger, a
 	}
 	var came []trust.Change
 	u.ledger, came = trust.Ledger{}.ApplyExplained(c.Policy.Trust, begin...)
-	u.trust = append(left, came...)
+	var rest []trust.Change
+	u.ledger, rest = u.ledger.Regroup(c.Policy.Trust, trust.Turn{Epoch: e.Number + 1, Height: s.head.Height, Mode: c.Policy.Rules.Mode})
+	u.trust = append(append(left, came...), rest...)
 	w, err := u.ledger.Next(c.Policy.Trust, e.Number+1, quorum.Weights{})
 	if err != nil {
 		return nil, err

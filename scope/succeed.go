@@ -15,6 +15,7 @@ import (
 type succession struct {
 	terms  Terms
 	ledger trust.Ledger
+	scores trust.Ledger // the ledger before the group was chosen
 	trust  []trust.Change
 	takes  agenda // decisions that take effect
 	left   agenda // what stays on the agenda
@@ -72,17 +73,24 @@ func (s *State) successor() (*succession, error) {
 				all = append(all, verdict(&some[i], e.Number))
 			}
 		}
-		u.ledger, u.trust = ledger.ApplyExplained(e.Policy.Trust, all...)
+		u.scores, u.trust = ledger.ApplyExplained(e.Policy.Trust, all...)
+		grouped, moved := u.scores.Regroup(policy.Trust, e.turn(&policy, t, s.head.Height))
+		u.ledger, u.trust = grouped, append(u.trust, moved...)
 		u.terms, err = e.terms(policy, u.ledger, some)
 		return u, err
 	})
 	if u == nil { // no weights can be computed: everything stays as it is, and anchors that lied keep their seats
-		u = &succession{ledger: ledger, terms: e.Terms()}
+		u = &succession{ledger: ledger, scores: ledger, terms: e.Terms()}
 	} else {
 		e.excludeFromLeading(s.bounds, &u.terms, t)
 	}
 	u.takes, u.dropped, u.gives, u.left = takes, without, gives, left
 	return u, nil
+}
+
+// turn is what the group of anchors depends on that weigh in the epoch after e.
+func (e *Epoch) turn(p *Policy, t *tally, at aweigh.Height) trust.Turn {
+	return trust.Turn{Epoch: e.Number + 1, Height: at, Mode: p.Rules.Mode, Before: e.Roster.Weights, Load: t.load}
 }
 
 // attendance is the evidence of an epoch's ballots, as it stands at a height.
@@ -214,7 +222,7 @@ func (x *execution) succeed(s *State) error {
 		if s.head.Block == x.epoch.Root {
 			before = 0
 		}
-		x.tally.add(x.bounds, x.epoch, h, x.block.Hash(), before)
+		x.tally.add(x.bounds, x.epoch, h, x.block.Hash(), before, x.block.Len())
 		return nil
 	}
 	u, err := s.successor()
@@ -296,7 +304,12 @@ func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	if err != nil {
 		return r, false, err
 	}
-	t, err := e.terms(p, u.ledger, u.takes)
+	counted, err := s.count()
+	if err != nil {
+		return r, false, err
+	}
+	grouped, _ := u.scores.Regroup(p.Trust, e.turn(&p, counted, s.head.Height))
+	t, err := e.terms(p, grouped, u.takes)
 	if err != nil {
 		return r, false, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -95,11 +95,11 @@ func (w *World) assignRoles() error {
 			n := free[len(free)-1]
 			free = free[:len(free)-1]
 			p.members = append(p.members, n)
-			lying += w.weight(n)
+			lying += w.mayWeigh(n)
 		}
 		for _, a := range r.Anchors {
 			p.members = append(p.members, w.Nodes[a])
-			lying += w.weight(w.Nodes[a])
+			lying += w.mayWeigh(w.Nodes[a])
 		}
 		switch {
 		case r.Weight == "budget" || r.Weight == "half":
@@ -107,7 +107,7 @@ func (w *World) assignRoles() error {
 			if r.Weight == "half" {
 				most = lying + (budget-min(budget, lying))/2
 			}
-			for len(free) > 1 && lying+w.weight(free[len(free)-1]) <= most {
+			for len(free) > 1 && lying+w.mayWeigh(free[len(free)-1]) <= most {
 				take()
 			}
 		case r.Weight == "over":
@@ -136,6 +136,17 @@ func (w *World) assignRoles() error {
 		p.begin()
 	}
 	return nil
+}
+
+// mayWeigh is the weight of a founder, or if it is on standby, the most that any has.
+func (w *World) mayWeigh(n *Node) (weight uint64) {
+	if weight = w.weight(n); weight > 0 || n.Index >= w.Scenario.Network.Anchors {
+		return weight
+	}
+	for s := range w.weights.All() {
+		weight = max(weight, s.Weight)
+	}
+	return weight
 }
 
 // plan is that of one role of the scenario, in one scope, without its members.

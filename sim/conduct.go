@@ -30,6 +30,7 @@ type conduct struct {
 	said   map[contrary]bool                          // over all epochs
 
 	opinions opinions
+	groups   groups
 	retiring []aweigh.AnchorID // that asked to leave, and have a seat still
 }
 
@@ -59,7 +60,7 @@ func attentionOf(b *scope.Bounds) attention {
 
 // begin begins an epoch.
 func (c *conduct) begin() {
-	c.blocks, c.view, c.liars = 0, 0, nil
+	c.blocks, c.view, c.liars, c.groups.load = 0, 0, nil, 0
 	c.deeds, c.seen = make(map[aweigh.AnchorID]*conductCounts), make(map[aweigh.Height]map[aweigh.AnchorID]bool)
 }
 
@@ -127,6 +128,7 @@ func (x *watch) conductedIn(n *Node, b *scope.Block, e *scope.Epoch) {
 		return
 	}
 	c.blocks++
+	c.groups.load += uint64(b.Len())
 	c.seen[h.Height] = make(map[aweigh.AnchorID]bool)
 	delete(c.seen, h.Height-c.recent)
 	c.of(h.Proposer).led++
@@ -223,6 +225,11 @@ func (x *watch) judged(n *Node, was, e *scope.Epoch, before, after trust.Ledger)
 			}
 		}
 		x.w.holds(Standings, n, why == "", "epoch %d, node %d: %s", e.Number, x.w.anchors[s.Anchor], why)
+	}
+	c.groups.counted(c, was, c.blocks-min(c.blocks, uint64(c.timely)))
+	if !slices.Equal(e.Terms().Weights, was.Terms().Weights) { // where no anchor can be weighed again, weights stay
+		why := c.groups.misgrouped(was, e, after)
+		x.w.holds(Standings, n, why == "", "epoch %d: %s", e.Number, why)
 	}
 	nonLeading := c.nonLeading(was, e)
 	for i := range e.Roster.Anchors {

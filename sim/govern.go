@@ -57,6 +57,11 @@ func (w *World) decision(m scenario.Motion) scope.Decision {
 	if m.Mode != "" {
 		p.Rules.Mode = modeNamed(m.Mode)
 	}
+	if m.Group != "" {
+		g, err := w.Scenario.GroupOf(m.Group)
+		must.OK(err, "reading a group")
+		p.Trust.Group = g
+	}
 	if m.EpochBlocks > 0 {
 		p.EpochBlocks = uint64(m.EpochBlocks)
 	}

@@ -50,7 +50,7 @@ func (x *standing) open(w *World) {
 	why := overCap(w.epochs[0], l)
 	w.holds(Caps, nil, why == "", "epoch 0: %s", why)
 	first := x.epochs[0]
-	x.few = first.Liars*4 < first.Total && first.Lying*4 < first.Heads
+	x.few = first.Liars*4 < first.Total && first.Lying*4 < first.Heads && !w.Genesis.Policy.Trust.Group.On() // liars may be on standby
 }
 
 // score is an anchor's at the start of the newest epoch.
@@ -124,6 +124,7 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 		x.goals(w, old, known, s, was, e)
 	}
 	r := x.epochs[len(x.epochs)-1]
+	x.few = x.few && !e.Policy.Trust.Group.On()
 	if x.few && len(w.roles) > 0 {
 		w.holds(Third, nil, r.Liars*3 < r.Total, "epoch %d: liars weigh %d of %d, and began with less than a quarter", e.Number, r.Liars, r.Total)
 	}
@@ -139,6 +140,12 @@ func (x *standing) goals(w *World, old trust.Standing, known bool, s trust.Stand
 	}
 	if known && old.Barred && !s.Barred && s.Seated {
 		reach("readmitted")
+	}
+	if old.Standby && !s.Standby && e.Roster.Weights.Of(s.Anchor) > 0 {
+		reach("standby called")
+	}
+	if !old.Standby && s.Standby && was.Roster.Weights.Of(s.Anchor) > 0 {
+		reach("went on standby")
 	}
 	if s.Barred && was.Roster.Weights.Of(s.Anchor) > 0 && e.Roster.Weights.Of(s.Anchor) == 0 {
 		reach("barred liar")

@@ -211,6 +211,9 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	policy.Limits.Pending = w.Scenario.Approval.Pending
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it
 	policy.Trust.Whole, policy.Trust.Judged, policy.Trust.Reversal = uint32(n.Whole), uint32(n.Judged), uint32(n.Reversal)
+	if policy.Trust.Group, err = w.Scenario.GroupOf(n.Group); err != nil {
+		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
+	}
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	policy.Children.Notice = n.Notice
 	if policy.Partitions, err = w.Scenario.Partitions(); err != nil {

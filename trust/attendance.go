@@ -2,6 +2,7 @@ package trust
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -12,8 +13,19 @@ func attended(p Params, s Standing, r Attendance) (Standing, string) {
 	}
 	score, why := attend(p, s.Score, r)
 	blame, more := p.judgement(s.Blame, &r)
-	s.Score, s.Blame = score, blame
+	s.Score, s.Blame, s.Missed = score, blame, missed(s.Missed, r)
 	return s, why + more
+}
+
+// missed is for how many epochs in a row no ballot of an anchor counted. An epoch without counted blocks shows nothing.
+func missed(before uint32, r Attendance) uint32 {
+	switch {
+	case r.Timely > 0 || r.Late > 0:
+		return 0
+	case r.Blocks == 0 || before == math.MaxUint32:
+		return before
+	}
+	return before + 1
 }
 
 // attend is the effect of one epoch's attendance on a score, with the arithmetic in

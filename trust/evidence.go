@@ -46,6 +46,11 @@ const (
 	Surety EvidenceKind = 9
 	// Warned is a ballot of the anchor against a motion that a later one reversed, see Params.Credits.
 	Warned EvidenceKind = 10
+	// Called is an anchor on standby, or new, that weighs from the next epoch on. It is ignored if it comes from
+	// outside, as is Rested: Ledger.Regroup makes both.
+	Called EvidenceKind = 11
+	// Rested is an anchor that goes on standby.
+	Rested EvidenceKind = 12
 )
 
 // String is the kind in lower case.
@@ -71,6 +76,10 @@ func (k EvidenceKind) String() string {
 		return "surety"
 	case Warned:
 		return "warned"
+	case Called:
+		return "called"
+	case Rested:
+		return "rested"
 	}
 	return fmt.Sprintf("evidence(%d)", uint8(k))
 }

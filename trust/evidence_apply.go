@@ -18,6 +18,8 @@ func (l *Ledger) applyEvidence(p Params, s Standing, known bool, ev Evidence) (S
 		return ignored("it names no anchor")
 	case ev.Kind == Surety:
 		return ignored("only the ledger itself calls on a surety")
+	case ev.Kind == Called || ev.Kind == Rested:
+		return ignored("only the ledger itself chooses which anchors weigh")
 	case !known && ev.Kind != Founded && ev.Kind != Admitted:
 		return ignored("the anchor has no standing in this scope")
 	}
@@ -32,7 +34,7 @@ func (l *Ledger) applyEvidence(p Params, s Standing, known bool, ev Evidence) (S
 		if s.Barred {
 			return ignored("the anchor is barred already")
 		}
-		s.Score, s.Barred, s.Seated = 0, true, false
+		s.Score, s.Barred, s.Seated, s.Standby = 0, true, false, false
 		return s, fmt.Sprintf("equivocated: two conflicting ballots, proof %s; barred until readmitted", ev.Proof.Short())
 	case Attested:
 		if s.Barred {
@@ -45,7 +47,8 @@ func (l *Ledger) applyEvidence(p Params, s Standing, known bool, ev Evidence) (S
 			return ignored("the anchor is not barred")
 		}
 		s.Score, s.Barred, s.Seated, s.Weighs = p.Initial, false, true, p.weighs(ev.Epoch)
-		return s, fmt.Sprintf("readmitted: motion %s, starting again from %d, weighs from epoch %d", ev.Proof.Short(), s.Score, s.Weighs)
+		s.Standby, s.Missed = p.Group.On(), 0
+		return s, fmt.Sprintf("readmitted: motion %s, starting again from %d, %s", ev.Proof.Short(), s.Score, s.whenItWeighs())
 	case Attended:
 		if s.Barred {
 			return ignored("the anchor is barred")
@@ -62,7 +65,7 @@ func (l *Ledger) applyEvidence(p Params, s Standing, known bool, ev Evidence) (S
 		if !s.Seated {
 			return ignored("the anchor is not in the roster")
 		}
-		s.Seated = false
+		s.Seated, s.Standby = false, false
 		if ev.Kind == Retired {
 			return s, fmt.Sprintf("retired: it leaves the roster, and keeps a score of %d on record", s.Score)
 		}
@@ -97,11 +100,19 @@ func (l *Ledger) admit(p Params, s Standing, known bool, ev Evidence) (Standing,
 		score, from = min(s.Score, p.Initial), fmt.Sprintf("returning with %d, starting again from", s.Score)
 	}
 	s = Standing{
-		Anchor: ev.Anchor, Score: score, Seated: true, Blame: s.Blame,
+		Anchor: ev.Anchor, Score: score, Seated: true, Blame: s.Blame, Standby: p.Group.On(),
 		Since: ev.Epoch, Sponsor: ev.Sponsor, Weighs: p.weighs(ev.Epoch),
 	}
-	return s, fmt.Sprintf("admitted: motion %s, sponsor %s, %s %d, weighs from epoch %d",
-		ev.Proof.Short(), ev.Sponsor.Short(), from, score, s.Weighs)
+	return s, fmt.Sprintf("admitted: motion %s, sponsor %s, %s %d, %s",
+		ev.Proof.Short(), ev.Sponsor.Short(), from, score, s.whenItWeighs())
+}
+
+// whenItWeighs is for people.
+func (s Standing) whenItWeighs() string {
+	if s.Standby {
+		return fmt.Sprintf("on standby, can weigh from epoch %d", s.Weighs)
+	}
+	return fmt.Sprintf("weighs from epoch %d", s.Weighs)
 }
 
 // weighs is the first epoch in which an anchor admitted in epoch e has weight:

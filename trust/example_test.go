@@ -9,7 +9,7 @@ import (
 
 func ExampleDefaultParams() {
 	fmt.Printf("%+v\n", trust.DefaultParams())
-	// Output: {_:{} Floor:100 Ceiling:1000 Initial:100000 Gain:31250 Decay:64 Absence:16 Rest:50000 Lead:2000 Idle:8000 Whole:64 Blame:16 With:64 Against:32 Silent:64 Judged:4 Contest:1/10 Answer:1/8 Reversal:8 Share:0/0 Sponsored:1/4 Churn:1/10 Probation:4 Surety:4 SuretyEpochs:64}
+	// Output: {_:{} Floor:100 Ceiling:1000 Initial:100000 Gain:31250 Decay:64 Absence:16 Rest:50000 Lead:2000 Idle:8000 Whole:64 Blame:16 With:64 Against:32 Silent:64 Judged:4 Contest:1/10 Answer:1/8 Reversal:8 Share:0/0 Sponsored:1/4 Churn:1/10 Probation:4 Surety:4 SuretyEpochs:64 Group:{_:{} Least:0 Most:0 Tolerates:0 Load:0 Replace:0}}
 }
 
 func ExampleLedger_ApplyExplained() {

@@ -27,7 +27,9 @@ type Standing struct {
 	Seated  bool            // in the roster of the next epoch, be it on probation
 	Since   aweigh.Epoch    // of its last admission; 0 for founders
 	Sponsor aweigh.AnchorID // that brought it in; zero for founders
-	Weighs  aweigh.Epoch    // first epoch in which it weighs; 0 for founders
+	Weighs  aweigh.Epoch    // first epoch in which it can weigh; 0 for founders
+	Missed  uint32          // epochs in a row without a ballot of it, up to the last one that counted
+	Standby bool            // has a seat, and weighs 0 until a place is free; see Group
 }
 
 // Ledger is the standing of every anchor of one scope: an immutable value,
@@ -144,6 +146,8 @@ func (l Ledger) check(s Standing) error {
 		return fmt.Errorf("score %d is above %d", s.Score, MaxScore)
 	case s.Blame > MaxScore:
 		return fmt.Errorf("blame %d is above %d", s.Blame, MaxScore)
+	case s.Standby && !s.Seated:
+		return errors.New("it is on standby, without a seat")
 	case s.Barred && (s.Score != 0 || s.Seated):
 		return fmt.Errorf("it is barred, but has score %d or a seat", s.Score)
 	case s.Sponsor.IsZero() && s.Since != 0:

@@ -45,6 +45,8 @@ type Params struct {
 	Probation    uint32 // epochs for which a new anchor weighs 0
 	Surety       uint32 // 1/Surety of a sponsor's score is lost when one that it brought in is proven to lie
 	SuretyEpochs uint32 // for how many epochs after the admission
+
+	Group Group // how many anchors weigh at a time
 }
 
 // With DefaultParams claims differ up to tenfold, so that however scores stand,
@@ -114,6 +116,9 @@ func (p Params) Check() error {
 	}
 	if err := p.Churn.check(); err != nil {
 		return bad("churn %s", err)
+	}
+	if err := p.Group.check(); err != nil {
+		return bad("group: %s", err)
 	}
 	return nil
 }

@@ -31,9 +31,9 @@ func (l Ledger) Next(p Params, epoch aweigh.Epoch, before quorum.Weights) (quoru
 
 // NextExplained is the weights of an epoch, before being those of the epoch
 // before it, and a Share for each anchor of the roster, in the order of anchors.
-// Those on probation have a Share, but are absent from the weights.
+// Those on probation or standby have a Share, but are absent from the weights.
 //
-// Each anchor in the roster and past probation has its Params.claim. Then the caps:
+// Each other anchor in the roster has its Params.claim. Then the caps:
 // no anchor holds more than Params.ShareOf of the total, and those that one sponsor
 // brought in no more than Params.Sponsored together, without the sponsor's own
 // weight. Then the sum of changes against before is limited to Params.Churn of its
@@ -64,6 +64,10 @@ func (l Ledger) NextExplained(p Params, epoch aweigh.Epoch, before quorum.Weight
 	for s := range l.Seated() {
 		if s.Weighs > epoch {
 			shares = append(shares, Share{Anchor: s.Anchor, Why: fmt.Sprintf("on probation until epoch %d", s.Weighs)})
+			continue
+		}
+		if s.Standby {
+			shares = append(shares, Share{Anchor: s.Anchor, Why: p.Group.whyStandby(s)})
 			continue
 		}
 		c := claim{p.claim(s), -1}

@@ -146,12 +146,16 @@ func TestDocumentNamesEveryParameter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := reflect.ValueOf(trust.DefaultParams())
-	for i := range p.NumField() {
-		if f := p.Type().Field(i); f.IsExported() && !strings.Contains(string(doc), fmt.Sprintf("| `%s` | %v |", f.Name, p.Field(i))) {
-			t.Errorf("docs/trust.md does not say that the default of %s is %v", f.Name, p.Field(i))
+	says := func(of reflect.Value, prefix string) {
+		for i := range of.NumField() {
+			f, v := of.Type().Field(i), of.Field(i)
+			if f.IsExported() && f.Type != reflect.TypeFor[trust.Group]() && !strings.Contains(string(doc), fmt.Sprintf("| `%s%s` | %v |", prefix, f.Name, v)) {
+				t.Errorf("docs/trust.md does not say that the default of %s%s is %v", prefix, f.Name, v)
+			}
 		}
 	}
+	says(reflect.ValueOf(trust.DefaultParams()), "")
+	says(reflect.ValueOf(trust.DefaultParams().Group), "Group.")
 }
 
 // TestDocumentShowsJudgement: the line that the document shows is one that is given.
@@ -166,5 +170,27 @@ func TestDocumentShowsJudgement(t *testing.T) {
 	})
 	if !strings.Contains(string(doc), "```text\n"+changes[0].Reason+"\n```") {
 		t.Errorf("docs/trust.md does not show %q", changes[0].Reason)
+	}
+}
+
+// TestDocumentShowsTheGroup: the lines that the document shows are those that are given.
+func TestDocumentShowsTheGroup(t *testing.T) {
+	doc, err := os.ReadFile("../docs/trust.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSeries(t, trust.Group{Least: 4, Most: 4, Tolerates: 1, Replace: 2}, 500_000, 500_001, 500_002, 500_003, 400_000)
+	s.turn(0, 2)
+	s.turn(0, 2)
+	var b strings.Builder
+	for _, kind := range []trust.EvidenceKind{trust.Rested, trust.Called} {
+		for _, c := range s.said {
+			if c.Evidence.Kind == kind {
+				fmt.Fprintln(&b, c.Reason)
+			}
+		}
+	}
+	if !strings.Contains(string(doc), "```text\n"+b.String()+"```") {
+		t.Errorf("docs/trust.md does not show\n%s", b.String())
 	}
 }

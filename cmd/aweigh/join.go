@@ -12,6 +12,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/founding"
+	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
@@ -37,12 +38,13 @@ func (a *app) init() *cobra.Command {
 	policy := c.Flags().String("policy", "", "file with the differences from the default policy, in the form of \"aweigh policy show\"")
 	blocks := c.Flags().Int64("epoch-blocks", 0, "end an epoch after so many blocks (default 10000)")
 	probation := c.Flags().Int64("probation", 0, "epochs in which a new anchor weighs nothing (default 4)")
+	group := c.Flags().String("group", "", "how many anchors weigh at a time, as in 4..7; the others are on standby (default: all weigh)")
 	anchors := c.Flags().String("anchors", "", "file with the founders, one line of --anchor-info each")
 	genesis := c.Flags().String("genesis", "", "file with the genesis that another founder made")
 	info := c.Flags().Bool("anchor-info", false, "make the keys alone, and print this node's line for --anchors")
 	c.MarkFlagsMutuallyExclusive("anchor-info", "anchors")
 	c.MarkFlagsMutuallyExclusive("anchor-info", "genesis")
-	for _, f := range []string{"policy", "epoch-blocks", "probation"} {
+	for _, f := range []string{"policy", "epoch-blocks", "probation", "group"} {
 		c.MarkFlagsMutuallyExclusive("genesis", f)
 	}
 	choices(c, "mode", "bft", "fast", "crash")
@@ -66,6 +68,11 @@ func (a *app) init() *cobra.Command {
 		}
 		if c.Flags().Changed("probation") {
 			rules.Trust.Probation = uint32(*probation)
+		}
+		if *group != "" {
+			if rules.Trust.Group, err = policytext.ParseGroup(*group, rules.Rules.Mode); err != nil {
+				return err
+			}
 		}
 		if at, err := os.Stat(string(dir)); err == nil && !at.IsDir() {
 			return fmt.Errorf("%w: --data-dir is a directory, and %s is a file", errUsage, dir)

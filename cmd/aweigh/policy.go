@@ -79,7 +79,7 @@ func (a *app) policyDiff() *cobra.Command {
 		Use: "diff [FILE|DECISION]", Short: "Show what a policy would change, and what would follow", Args: cobra.MaximumNArgs(1),
 		Long: "Compares a FILE, or an open DECISION (its ID or the start of it), with the policy in\n" +
 			"force: what changes, what the anchors would weigh if the epoch ended now, and how few\n" +
-			"of them could then do harm. --approve, --no-approve and --mode are those of \"aweigh policy set\".",
+			"of them could then do harm. --approve, --no-approve, --mode and --group are those of \"aweigh policy set\".",
 	}
 	changes := changeFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
@@ -93,7 +93,7 @@ func (a *app) policyDiff() *cobra.Command {
 		if len(args) > 0 {
 			p, err = policyFrom(args[0], old)
 		} else if !changes.given() {
-			return fmt.Errorf("%w: give a FILE, a DECISION, --approve, --no-approve or --mode", errUsage)
+			return fmt.Errorf("%w: give a FILE, a DECISION, --approve, --no-approve, --mode or --group", errUsage)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			if _, isID := motionID(args[0]); isID != nil {
@@ -159,11 +159,12 @@ func (a *app) policySet() *cobra.Command {
 			"follow; \"aweigh policy diff\" prints the same and proposes nothing.\n\n" +
 			"SCOPE is /, the root, and need not be given; for others there is --scope.\n\n" +
 			"--approve lets writes below a prefix wait for approval, or changes its conditions, and\n" +
-			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp,
+			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp + "\n\n" +
+			"--group is " + policytext.GroupHelp + ".",
 		Example: "  aweigh policy set policy.yaml\n" +
 			"  aweigh policy set --approve 'prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h'\n" +
 			"  aweigh policy set --no-approve /secrets/\n" +
-			"  aweigh policy set --mode fast",
+			"  aweigh policy set --mode fast\n  aweigh policy set --group 4..7,replace=2",
 	}
 	changes := changeFlags(c)
 	once, here := onceFlags(c), hereFlag(c)
@@ -182,7 +183,7 @@ func (a *app) policySet() *cobra.Command {
 				return err
 			}
 		case !changes.given():
-			return fmt.Errorf("%w: give a FILE, --approve, --no-approve or --mode", errUsage)
+			return fmt.Errorf("%w: give a FILE, --approve, --no-approve, --mode or --group", errUsage)
 		}
 		if err := changes.apply(&p); err != nil {
 			return err
@@ -215,23 +216,26 @@ func (a *app) warnElsewhere(ctx context.Context, s *session, r *aweighv1.TrustRe
 	return nil
 }
 
-// policyChanges are changes of a policy that flags stand for: approvals to set and to drop, and the mode.
+// policyChanges are changes of a policy that flags stand for: approvals to set and to drop, the mode, and the group.
 type policyChanges struct {
-	set, drop *[]string
-	mode      *string
+	set, drop   *[]string
+	mode, group *string
 }
 
 // changeFlags adds the flags of changes of a policy.
 func changeFlags(c *cobra.Command) policyChanges {
 	defer choices(c, "mode", "bft", "fast")
 	return policyChanges{
-		mode: c.Flags().String("mode", "", "bft or fast, from the next epoch on: in fast one round of votes decides while few are silent"),
-		set:  c.Flags().StringArray("approve", nil, "a kind of change that needs approval, and whose"),
-		drop: c.Flags().StringArray("no-approve", nil, "a prefix below which no change needs approval any more"),
+		mode:  c.Flags().String("mode", "", "bft or fast, from the next epoch on: in fast one round of votes decides while few are silent"),
+		set:   c.Flags().StringArray("approve", nil, "a kind of change that needs approval, and whose"),
+		drop:  c.Flags().StringArray("no-approve", nil, "a prefix below which no change needs approval any more"),
+		group: c.Flags().String("group", "", "how many anchors weigh at a time, as in 4..7 or off; the others are on standby"),
 	}
 }
 
-func (x policyChanges) given() bool { return len(*x.set)+len(*x.drop) > 0 || *x.mode != "" }
+func (x policyChanges) given() bool {
+	return len(*x.set)+len(*x.drop) > 0 || *x.mode != "" || *x.group != ""
+}
 
 // apply makes the changes in a policy.
 func (x policyChanges) apply(p *scope.Policy) error {
@@ -241,6 +245,13 @@ func (x policyChanges) apply(p *scope.Policy) error {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
 		p.Rules.Mode = m
+	}
+	if *x.group != "" {
+		g, err := policytext.ParseGroup(*x.group, p.Rules.Mode)
+		if err != nil {
+			return err
+		}
+		p.Trust.Group = g
 	}
 	for _, text := range *x.set {
 		a, err := policytext.ParseApproval(text)

@@ -25,6 +25,7 @@ var sections = map[string]string{
 		"each other must share more weight than may lie (P3 in docs/protocol.md).",
 	"epoch":    "When an epoch ends: roster, weights and policy stay as they are within one.",
 	"trust":    "How scores (parts per million, 1000000 is full trust) move in an epoch, and what they weigh.",
+	"group":    "How many anchors weigh at a time; the others are on standby.",
 	"limits":   "What the scope takes.",
 	"children": "What binds the scopes below this one, from their founding on.",
 }
@@ -72,6 +73,12 @@ var fields = []field{
 	number("trust.probation", "epochs in which a new anchor votes and weighs 0", func(p *scope.Policy) *uint32 { return &p.Trust.Probation }),
 	number("trust.surety", "a sponsor loses one part in so many of its score when one it brought in lies", func(p *scope.Policy) *uint32 { return &p.Trust.Surety }),
 	number("trust.surety_epochs", "for so many epochs after the admission", func(p *scope.Policy) *uint32 { return &p.Trust.SuretyEpochs }),
+
+	number("group.least", "anchors that weigh at a time, at least; 4 or more unless none lies", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Least }),
+	number("group.most", "at most; 0: all anchors past probation weigh, and the others are 0", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Most }),
+	number("group.tolerates", "anchors that may fail at a time; each that was proven to lie and is barred adds one", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Tolerates }),
+	number("group.load", "for each so many changes in an epoch one more anchor weighs; 0: load changes nothing", func(p *scope.Policy) *uint64 { return &p.Trust.Group.Load }),
+	number("group.replace", "epochs of absence after which an anchor on standby takes the place; 0: never", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Replace }),
 
 	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
 	duration("limits.pending", "how long a mutation under approval may wait for a quorum, at most, if that is longer: up to 2160h; 0s: no longer", func(p *scope.Policy) *time.Duration { return &p.Limits.Pending }),

@@ -30,6 +30,7 @@ func other() scope.Policy {
 		Blame: 17, With: 18, Against: 14, Silent: 19, Judged: 15, Contest: trust.Ratio{Num: 1, Den: 11}, Answer: trust.Ratio{Num: 1, Den: 12},
 		Share: trust.Ratio{Num: 1, Den: 7}, Sponsored: trust.Ratio{Num: 1, Den: 8}, Churn: trust.Ratio{Num: 1, Den: 9},
 		Probation: 11, Surety: 12, SuretyEpochs: 13,
+		Group: trust.Group{Least: 3, Most: 9, Tolerates: 2, Load: 20, Replace: 5},
 	}
 	p.Limits = scope.Limits{
 		Anchors: 99, ValidFor: 7 * time.Hour, Pending: 720 * time.Hour, ScopeBytes: 1500 << 20, TTL: 90 * time.Second, Rate: 1234, Drift: 123 * time.Millisecond,

@@ -144,6 +144,7 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 	if err := p.table(rows...); err != nil {
 		return err
 	}
+	p.group(r)
 	if len(r.Void) > 0 {
 		fmt.Fprintln(p.Out)
 		p.void(r)

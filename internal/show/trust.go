@@ -28,6 +28,15 @@ type standingJSON struct {
 	Key        string `json:"key,omitempty"`
 }
 
+// groupJSON is how many anchors weigh at a time.
+type groupJSON struct {
+	Least     uint32 `json:"least"`
+	Most      uint32 `json:"most"`
+	Tolerates uint32 `json:"tolerates"`
+	Next      uint32 `json:"next"`    // places, if the epoch ended now
+	Changes   uint64 `json:"changes"` // in the epoch so far
+}
+
 type trustJSON struct {
 	Header      header         `json:"header"`
 	Mode        string         `json:"mode"`
@@ -42,6 +51,7 @@ type trustJSON struct {
 	FewestStop  uint32         `json:"fewest_stop"`
 	FewestBreak uint32         `json:"fewest_break"`
 	NextTotal   uint64         `json:"next_total"`
+	Group       *groupJSON     `json:"group,omitempty"`
 	Anchors     []standingJSON `json:"anchors"`
 	Proposals   []proposalJSON `json:"proposals"`
 	Void        []voidJSON     `json:"void_approvers,omitempty"`
@@ -93,7 +103,27 @@ func (p Printer) Trust(r *aweighv1.TrustResponse) error {
 	if err := p.table(rows...); err != nil {
 		return err
 	}
+	p.group(r)
 	return p.toldAlone(r.Header)
+}
+
+// group writes how many anchors weigh at a time, and why others are on standby; nothing if all weigh.
+func (p Printer) group(r *aweighv1.TrustResponse) {
+	g := r.Group
+	if g == nil {
+		return
+	}
+	bounds := Count(int(g.Most), "anchor")
+	if g.Least < g.Most {
+		bounds = fmt.Sprintf("%d to %s", g.Least, bounds)
+	}
+	fmt.Fprintf(p.Out, "\ngroup: %s, for %d that may fail; with %s so far in this epoch, %d places in the next\n",
+		bounds, g.Tolerates, Count(int(g.Changes), "change"), g.Next)
+	for _, a := range r.Anchors {
+		if a.Standing == "standby" && a.Why != "" {
+			fmt.Fprintf(p.Out, "%s is %s\n", Line(a.Name), a.Why)
+		}
+	}
 }
 
 // fewest reports how few anchors could do harm.
@@ -160,6 +190,9 @@ func trustOf(r *aweighv1.TrustResponse, names map[string]string) trustJSON {
 		Due: r.Due, TotalWeight: r.TotalWeight, FaultBudget: r.FaultBudget, Finalize: r.Finalize,
 		FewestStop: r.FewestStop, FewestBreak: r.FewestBreak, NextTotal: r.NextTotal,
 		Anchors: []standingJSON{}, Proposals: []proposalJSON{},
+	}
+	if g := r.Group; g != nil {
+		out.Group = &groupJSON{g.Least, g.Most, g.Tolerates, g.Next, g.Changes}
 	}
 	for _, a := range r.Anchors {
 		out.Anchors = append(out.Anchors, standingJSON{

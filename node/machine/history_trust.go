@@ -93,14 +93,16 @@ func (h History) Identity(g scope.Genesis, id aweigh.AnchorID) (who scope.Anchor
 	return who, err
 }
 
-// Word returns the standing of an anchor in one word: barred, probation, active or left, or for a former anchor
-// retired or evicted.
+// Word returns the standing of an anchor in one word: barred, probation, standby, active or left, or for a former
+// anchor retired or evicted.
 func (h History) Word(st trust.Standing, seated bool, now aweigh.Epoch) (string, error) {
 	switch {
 	case st.Barred:
 		return "barred", nil
 	case seated && st.Weighs > now:
 		return "probation", nil
+	case seated && st.Standby:
+		return "standby", nil
 	case seated:
 		return "active", nil
 	}

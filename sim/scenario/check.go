@@ -212,6 +212,7 @@ func (c *checker) network(n Network) {
 	if _, err := (&Scenario{Network: n}).Partitions(); err != nil {
 		c.refuse("network.partitions", "%v", err)
 	}
+	c.group("network.group", &Scenario{Network: n}, n.Group)
 	c.within("network.anchors", n.Anchors, 1, maxAnchors)
 	c.within("network.observers", n.Observers, 0, maxObservers)
 	c.need(len(n.Trust) <= maxAnchors, "network.trust", "has %d shares, more than %d", len(n.Trust), maxAnchors)

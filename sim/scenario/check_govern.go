@@ -28,8 +28,9 @@ func (c *checker) govern(s Scenario) {
 		}
 		if m.Kind == "policy" {
 			c.need(m.Node == 0 && m.Sponsor == 0, path, "a motion about the policy is about no node")
-			some := m.EpochBlocks > 0 || m.EpochTime > 0 || m.Share > 0 || m.Guard != "" || m.Author != "" || m.Mode != ""
-			c.need(some, path, "changes nothing: say epochblocks, epochtime, share, guard, author or mode")
+			some := m.EpochBlocks > 0 || m.EpochTime > 0 || m.Share > 0 || m.Guard != "" || m.Author != "" || m.Mode != "" || m.Group != ""
+			c.need(some, path, "changes nothing: say epochblocks, epochtime, share, guard, group, author or mode")
+			c.group(path+".group", &s, m.Group)
 			byzantine := []string{"bft", "fast"}
 			c.need(m.Mode == "" || slices.Contains(byzantine, m.Mode) && slices.Contains(byzantine, s.Network.Mode), path+".mode",
 				"only bft and fast change into each other")
@@ -40,8 +41,8 @@ func (c *checker) govern(s Scenario) {
 			c.need(m.EpochTime == 0 || m.EpochTime >= leastEpoch, path+".epochtime", "%v is less than a second", m.EpochTime)
 			continue
 		}
-		none := m.EpochBlocks == 0 && m.EpochTime == 0 && m.Share == 0 && m.Guard == "" && m.Author == ""
-		c.need(none, path, "only a motion of kind policy changes epochs, approvals and authors")
+		none := m.EpochBlocks == 0 && m.EpochTime == 0 && m.Share == 0 && m.Guard == "" && m.Author == "" && m.Group == ""
+		c.need(none, path, "only a motion of kind policy changes epochs, approvals, groups and authors")
 		c.numbers(path+".node", []int{m.Node}, nodes, "node")
 		c.need(m.Kind == "admit" || s.HoldsKey(m.Node), path+".node", "node %d never is an anchor", m.Node)
 		c.need(m.Kind == "admit" || m.Sponsor == 0, path+".sponsor", "only who is admitted has a sponsor")

@@ -99,7 +99,7 @@ func TestCheckRefusesWithLineAndReason(t *testing.T) {
 		"govern: [{kind: policy, share: 60%}]":                            `line 1: govern[0].share: nothing is put to the vote`,
 		"govern: [{kind: policy, guard: all}]":                            `known are deletions, changes, nothing`,
 		"network: {guard: no}":                                            `known are deletions, changes, nothing`,
-		"govern: [{kind: policy}]":                                        `say epochblocks, epochtime, share, guard, author or mode`,
+		"govern: [{kind: policy}]":                                        `say epochblocks, epochtime, share, guard, group, author or mode`,
 		"expect: [agrement]":                                              `line 1: expect[0]: "agrement" is unknown; did you mean "agreement"?`,
 		"expect: [sound]":                                                 `line 1: expect: nothing may break, since no anchor and no disk lies`,
 		"cast: [{play: [mute], weight: over}]\nexpect: [sound, sound]":    `line 2: expect[1]: "sound" is there twice`,

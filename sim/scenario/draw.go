@@ -89,6 +89,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0x151a4d5))}.islands(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x1f4e17))}.inventions(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0xfa57))}.fast(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0x57b9))}.group(&s)
 	return s
 }
 

@@ -157,6 +157,8 @@ var Goals = []Named{
 	{"barred liar", "an epoch began without an anchor that was proven to lie"},
 	{"motion ordered", "an approval stands in a final block"},
 	{"new anchor", "an anchor that was admitted has weight"},
+	{"standby called", "an anchor on standby weighs something again"},
+	{"went on standby", "an anchor that weighed something is on standby"},
 	{"readmitted", "an anchor that was barred has a seat again"},
 	{"anchor left", "an anchor retired or was evicted"},
 	{"two proposals", "a leader proposed two blocks in one view"},

@@ -54,6 +54,7 @@ type Network struct {
 	Whole       int           `yaml:"whole,omitempty"`       // blocks that earn all that an epoch can, see trust.Params; 64
 	Judged      int           `yaml:"judged,omitempty"`      // contested motions that move blame as much as an epoch can, likewise; 4
 	Reversal    int           `yaml:"reversal,omitempty"`    // epochs in which a motion can be reversed so that warnings are credited, likewise; 8
+	Group       string        `yaml:"group,omitempty"`       // anchors that weigh at a time, as "aweigh policy set --group" has it: 4..7,replace=2; all
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
 	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, deletions, changes or nothing; nothing
 	Authors     []string      `yaml:"authors,omitempty"`     // of the policy, as its text has them: alice who=any prefix=/a/; none: anyone may write
@@ -112,6 +113,7 @@ type Motion struct {
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`
 	Share       Share         `yaml:"share,omitempty"`  // as Approval has it
 	Guard       string        `yaml:"guard,omitempty"`  // as Network has it; or "nothing"
+	Group       string        `yaml:"group,omitempty"`  // likewise; or "off"
 	Author      string        `yaml:"author,omitempty"` // the entry of Network.Authors with this name goes, or comes back
 }
 

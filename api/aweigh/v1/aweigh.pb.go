@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72, 0}
 }
 
 // Header says what an answer was read at.
@@ -4976,7 +4976,7 @@ type Standing struct {
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Peer          string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
-	Standing      string                 `protobuf:"bytes,4,opt,name=standing,proto3" json:"standing,omitempty"`                        // active, probation, barred, retired, evicted
+	Standing      string                 `protobuf:"bytes,4,opt,name=standing,proto3" json:"standing,omitempty"`                        // active, standby, probation, barred, retired, evicted
 	Score         uint32                 `protobuf:"varint,5,opt,name=score,proto3" json:"score,omitempty"`                             // parts per million, as of now
 	Trend         *int64                 `protobuf:"varint,6,opt,name=trend,proto3,oneof" json:"trend,omitempty"`                       // of the score at the start of the epoch against that of the epoch before
 	Weight        uint64                 `protobuf:"varint,7,opt,name=weight,proto3" json:"weight,omitempty"`                           // in this epoch
@@ -5366,6 +5366,7 @@ type TrustResponse struct {
 	NextStoppable bool                   `protobuf:"varint,22,opt,name=next_stoppable,json=nextStoppable,proto3" json:"next_stoppable,omitempty"` // the weight that may fail could stop it (P3)
 	Usages        []*Usage               `protobuf:"bytes,23,rep,name=usages,proto3" json:"usages,omitempty"`                                     // what is counted under quotas of the policy's authors, by name
 	Void          []*VoidApprover        `protobuf:"bytes,24,rep,name=void,proto3" json:"void,omitempty"`                                         // approvers that signed both ways, which are no voters on motions until they are readmitted
+	Group         *Group                 `protobuf:"bytes,25,opt,name=group,proto3" json:"group,omitempty"`                                       // absent: all anchors past probation weigh
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5568,6 +5569,90 @@ func (x *TrustResponse) GetVoid() []*VoidApprover {
 	return nil
 }
 
+func (x *TrustResponse) GetGroup() *Group {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+// Group is how many anchors of a scope weigh at a time.
+type Group struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Least         uint32                 `protobuf:"varint,1,opt,name=least,proto3" json:"least,omitempty"`
+	Most          uint32                 `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`
+	Tolerates     uint32                 `protobuf:"varint,3,opt,name=tolerates,proto3" json:"tolerates,omitempty"` // anchors that may fail at a time, with those that were proven to lie and are barred
+	Next          uint32                 `protobuf:"varint,4,opt,name=next,proto3" json:"next,omitempty"`           // places, if the epoch ended now
+	Changes       uint64                 `protobuf:"varint,5,opt,name=changes,proto3" json:"changes,omitempty"`     // in the epoch so far
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Group) Reset() {
+	*x = Group{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Group) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Group) ProtoMessage() {}
+
+func (x *Group) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Group.ProtoReflect.Descriptor instead.
+func (*Group) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *Group) GetLeast() uint32 {
+	if x != nil {
+		return x.Least
+	}
+	return 0
+}
+
+func (x *Group) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *Group) GetTolerates() uint32 {
+	if x != nil {
+		return x.Tolerates
+	}
+	return 0
+}
+
+func (x *Group) GetNext() uint32 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
+func (x *Group) GetChanges() uint64 {
+	if x != nil {
+		return x.Changes
+	}
+	return 0
+}
+
 // VoidApprover is an approver that approved and rejected one motion (P51).
 type VoidApprover struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5584,7 +5669,7 @@ type VoidApprover struct {
 
 func (x *VoidApprover) Reset() {
 	*x = VoidApprover{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5596,7 +5681,7 @@ func (x *VoidApprover) String() string {
 func (*VoidApprover) ProtoMessage() {}
 
 func (x *VoidApprover) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5609,7 +5694,7 @@ func (x *VoidApprover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoidApprover.ProtoReflect.Descriptor instead.
 func (*VoidApprover) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *VoidApprover) GetId() []byte {
@@ -5675,7 +5760,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5687,7 +5772,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5700,7 +5785,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Usage) GetName() string {
@@ -5748,7 +5833,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5760,7 +5845,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5773,7 +5858,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -5808,7 +5893,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5820,7 +5905,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5833,7 +5918,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -5911,7 +5996,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5923,7 +6008,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5936,7 +6021,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -5977,7 +6062,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5989,7 +6074,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6002,7 +6087,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -6030,7 +6115,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6042,7 +6127,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6055,7 +6140,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -6089,7 +6174,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6101,7 +6186,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6114,7 +6199,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -6143,7 +6228,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6155,7 +6240,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6168,7 +6253,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -6211,7 +6296,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6223,7 +6308,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6236,7 +6321,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -6285,7 +6370,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6297,7 +6382,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6310,7 +6395,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -6374,7 +6459,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6386,7 +6471,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6399,7 +6484,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Place) GetKey() []byte {
@@ -6436,7 +6521,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6448,7 +6533,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6461,7 +6546,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -6497,7 +6582,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6509,7 +6594,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6522,7 +6607,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -6564,7 +6649,7 @@ type Trip struct {
 
 func (x *Trip) Reset() {
 	*x = Trip{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6576,7 +6661,7 @@ func (x *Trip) String() string {
 func (*Trip) ProtoMessage() {}
 
 func (x *Trip) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6589,7 +6674,7 @@ func (x *Trip) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trip.ProtoReflect.Descriptor instead.
 func (*Trip) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Trip) GetPrefix() []byte {
@@ -6624,7 +6709,7 @@ type Asked struct {
 
 func (x *Asked) Reset() {
 	*x = Asked{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6636,7 +6721,7 @@ func (x *Asked) String() string {
 func (*Asked) ProtoMessage() {}
 
 func (x *Asked) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6649,7 +6734,7 @@ func (x *Asked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Asked.ProtoReflect.Descriptor instead.
 func (*Asked) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Asked) GetAnchor() string {
@@ -6728,7 +6813,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6740,7 +6825,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6753,7 +6838,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -6802,7 +6887,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6814,7 +6899,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6827,7 +6912,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -6911,7 +6996,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6923,7 +7008,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6936,7 +7021,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -6975,7 +7060,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6987,7 +7072,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7000,7 +7085,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -7065,7 +7150,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7077,7 +7162,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7090,7 +7175,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -7132,7 +7217,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7144,7 +7229,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7157,7 +7242,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -7192,7 +7277,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7204,7 +7289,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7217,7 +7302,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -7251,7 +7336,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7263,7 +7348,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7276,7 +7361,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -7340,7 +7425,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7352,7 +7437,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7365,7 +7450,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Motion) GetId() []byte {
@@ -7649,7 +7734,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7661,7 +7746,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7674,7 +7759,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Voter) GetId() []byte {
@@ -7736,7 +7821,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7748,7 +7833,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7761,7 +7846,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -7843,7 +7928,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7855,7 +7940,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7868,7 +7953,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -7979,7 +8064,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7991,7 +8076,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8004,7 +8089,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -8031,7 +8116,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8043,7 +8128,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8056,7 +8141,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -8083,7 +8168,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8095,7 +8180,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8108,7 +8193,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -8136,7 +8221,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8148,7 +8233,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8161,7 +8246,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -8197,7 +8282,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8209,7 +8294,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8222,7 +8307,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -8262,7 +8347,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8274,7 +8359,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8287,7 +8372,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -8312,7 +8397,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8324,7 +8409,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8337,7 +8422,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -8404,7 +8489,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8416,7 +8501,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8429,7 +8514,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -8487,7 +8572,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8499,7 +8584,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8512,7 +8597,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -8560,7 +8645,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8572,7 +8657,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8585,7 +8670,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -8611,7 +8696,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8623,7 +8708,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8636,7 +8721,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -8656,7 +8741,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8668,7 +8753,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8681,7 +8766,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -8708,7 +8793,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8720,7 +8805,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8733,7 +8818,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -8759,7 +8844,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8771,7 +8856,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8784,7 +8869,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -8804,7 +8889,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8816,7 +8901,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8829,7 +8914,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -8880,7 +8965,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8892,7 +8977,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8905,7 +8990,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *Scope) GetId() []byte {
@@ -9101,7 +9186,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9113,7 +9198,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9126,7 +9211,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -9202,7 +9287,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9214,7 +9299,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9227,7 +9312,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Said) GetScope() []byte {
@@ -9300,7 +9385,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9312,7 +9397,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9325,7 +9410,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -9386,7 +9471,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9398,7 +9483,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9411,7 +9496,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -9466,7 +9551,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9478,7 +9563,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9491,7 +9576,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -9518,7 +9603,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9530,7 +9615,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9543,7 +9628,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -9577,7 +9662,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9589,7 +9674,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9602,7 +9687,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -9677,7 +9762,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9689,7 +9774,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9702,7 +9787,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -9725,7 +9810,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9737,7 +9822,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9750,7 +9835,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -9796,7 +9881,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9808,7 +9893,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9821,7 +9906,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{115}
 }
 
 type WhoAmIResponse struct {
@@ -9841,7 +9926,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9853,7 +9938,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9866,7 +9951,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{115}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -9944,7 +10029,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9956,7 +10041,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9969,7 +10054,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{116}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *User) GetName() string {
@@ -10004,7 +10089,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10016,7 +10101,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10029,7 +10114,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{117}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Role) GetName() string {
@@ -10059,7 +10144,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10071,7 +10156,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10084,7 +10169,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{118}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *Permission) GetRead() bool {
@@ -10124,7 +10209,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10136,7 +10221,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10149,7 +10234,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{119}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -10168,7 +10253,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10180,7 +10265,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10193,7 +10278,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{120}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -10658,7 +10743,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06motion\x18\x11 \x01(\fR\x06motion\x12\x12\n" +
 	"\x04fate\x18\x12 \x01(\tR\x04fate\x12\x16\n" +
 	"\x06reason\x18\x13 \x01(\tR\x06reason\x12\x1c\n" +
-	"\teffective\x18\x14 \x01(\x04R\teffective\"\x97\x06\n" +
+	"\teffective\x18\x14 \x01(\x04R\teffective\"\xbf\x06\n" +
 	"\rTrustResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12!\n" +
@@ -10688,7 +10773,14 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"next_break\x18\x15 \x01(\rR\tnextBreak\x12%\n" +
 	"\x0enext_stoppable\x18\x16 \x01(\bR\rnextStoppable\x12(\n" +
 	"\x06usages\x18\x17 \x03(\v2\x10.aweigh.v1.UsageR\x06usages\x12+\n" +
-	"\x04void\x18\x18 \x03(\v2\x17.aweigh.v1.VoidApproverR\x04void\"\xa3\x01\n" +
+	"\x04void\x18\x18 \x03(\v2\x17.aweigh.v1.VoidApproverR\x04void\x12&\n" +
+	"\x05group\x18\x19 \x01(\v2\x10.aweigh.v1.GroupR\x05group\"}\n" +
+	"\x05Group\x12\x14\n" +
+	"\x05least\x18\x01 \x01(\rR\x05least\x12\x12\n" +
+	"\x04most\x18\x02 \x01(\rR\x04most\x12\x1c\n" +
+	"\ttolerates\x18\x03 \x01(\rR\ttolerates\x12\x12\n" +
+	"\x04next\x18\x04 \x01(\rR\x04next\x12\x18\n" +
+	"\achanges\x18\x05 \x01(\x04R\achanges\"\xa3\x01\n" +
 	"\fVoidApprover\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -11147,7 +11239,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 121)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 122)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -11214,66 +11306,67 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*Standing)(nil),             // 62: aweigh.v1.Standing
 	(*Proposal)(nil),             // 63: aweigh.v1.Proposal
 	(*TrustResponse)(nil),        // 64: aweigh.v1.TrustResponse
-	(*VoidApprover)(nil),         // 65: aweigh.v1.VoidApprover
-	(*Usage)(nil),                // 66: aweigh.v1.Usage
-	(*ExplainRequest)(nil),       // 67: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 68: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 69: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 70: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 71: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 72: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 73: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 74: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 75: aweigh.v1.NameRequest
-	(*Place)(nil),                // 76: aweigh.v1.Place
-	(*NameResponse)(nil),         // 77: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 78: aweigh.v1.ResolveRequest
-	(*Trip)(nil),                 // 79: aweigh.v1.Trip
-	(*Asked)(nil),                // 80: aweigh.v1.Asked
-	(*Moved)(nil),                // 81: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 82: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 83: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 84: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 85: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 86: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 87: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 88: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 89: aweigh.v1.Motion
-	(*Voter)(nil),                // 90: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 91: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 92: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 93: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 94: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 95: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 96: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 97: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 98: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 99: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 100: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 101: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 102: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 103: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 104: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 105: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 106: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 107: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 108: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 109: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 110: aweigh.v1.Said
-	(*ActResponse)(nil),          // 111: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 112: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 113: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 114: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 115: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 116: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 117: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 118: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 119: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 120: aweigh.v1.User
-	(*Role)(nil),                 // 121: aweigh.v1.Role
-	(*Permission)(nil),           // 122: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 123: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 124: aweigh.v1.DisableUsersResponse
+	(*Group)(nil),                // 65: aweigh.v1.Group
+	(*VoidApprover)(nil),         // 66: aweigh.v1.VoidApprover
+	(*Usage)(nil),                // 67: aweigh.v1.Usage
+	(*ExplainRequest)(nil),       // 68: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 69: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 70: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 71: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 72: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 73: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 74: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 75: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 76: aweigh.v1.NameRequest
+	(*Place)(nil),                // 77: aweigh.v1.Place
+	(*NameResponse)(nil),         // 78: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 79: aweigh.v1.ResolveRequest
+	(*Trip)(nil),                 // 80: aweigh.v1.Trip
+	(*Asked)(nil),                // 81: aweigh.v1.Asked
+	(*Moved)(nil),                // 82: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 83: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 84: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 85: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 86: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 87: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 88: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 89: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 90: aweigh.v1.Motion
+	(*Voter)(nil),                // 91: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 92: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 93: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 94: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 95: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 96: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 97: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 98: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 99: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 100: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 101: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 102: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 103: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 104: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 105: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 106: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 107: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 108: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 109: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 110: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 111: aweigh.v1.Said
+	(*ActResponse)(nil),          // 112: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 113: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 114: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 115: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 116: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 117: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 118: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 119: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 120: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 121: aweigh.v1.User
+	(*Role)(nil),                 // 122: aweigh.v1.Role
+	(*Permission)(nil),           // 123: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 124: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 125: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,   // 0: aweigh.v1.Header.island:type_name -> aweigh.v1.Island
@@ -11315,9 +11408,9 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	12,  // 36: aweigh.v1.ForecastRequest.put:type_name -> aweigh.v1.PutRequest
 	14,  // 37: aweigh.v1.ForecastRequest.delete:type_name -> aweigh.v1.DeleteRequest
 	23,  // 38: aweigh.v1.ForecastRequest.txn:type_name -> aweigh.v1.TxnRequest
-	75,  // 39: aweigh.v1.ForecastRequest.name:type_name -> aweigh.v1.NameRequest
+	76,  // 39: aweigh.v1.ForecastRequest.name:type_name -> aweigh.v1.NameRequest
 	4,   // 40: aweigh.v1.ForecastResponse.header:type_name -> aweigh.v1.Header
-	90,  // 41: aweigh.v1.ForecastResponse.voters:type_name -> aweigh.v1.Voter
+	91,  // 41: aweigh.v1.ForecastResponse.voters:type_name -> aweigh.v1.Voter
 	11,  // 42: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
 	4,   // 43: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
 	10,  // 44: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
@@ -11343,151 +11436,152 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	4,   // 64: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
 	62,  // 65: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
 	63,  // 66: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	66,  // 67: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
-	65,  // 68: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
-	4,   // 69: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	68,  // 70: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 71: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	11,  // 72: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 73: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	63,  // 74: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	11,  // 75: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 76: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	76,  // 77: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	11,  // 78: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 79: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	80,  // 80: aweigh.v1.Trip.asked:type_name -> aweigh.v1.Asked
-	4,   // 81: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	10,  // 82: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	76,  // 83: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	81,  // 84: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	79,  // 85: aweigh.v1.ResolveResponse.trips:type_name -> aweigh.v1.Trip
-	4,   // 86: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	76,  // 87: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	36,  // 88: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 89: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	81,  // 90: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 91: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	89,  // 92: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	90,  // 93: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	92,  // 94: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	91,  // 95: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	10,  // 96: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	10,  // 97: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	76,  // 98: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
-	4,   // 99: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	89,  // 100: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 101: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 102: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	89,  // 103: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 104: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	101, // 105: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	100, // 106: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	11,  // 107: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 108: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 109: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	108, // 110: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	11,  // 111: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 112: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	82,  // 113: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	110, // 114: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 115: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	120, // 116: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	121, // 117: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 118: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	122, // 119: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	122, // 120: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	11,  // 121: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 122: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	12,  // 123: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	14,  // 124: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	16,  // 125: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	23,  // 126: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	25,  // 127: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	28,  // 128: aweigh.v1.Node.Forecast:input_type -> aweigh.v1.ForecastRequest
-	30,  // 129: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	32,  // 130: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	75,  // 131: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	78,  // 132: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	83,  // 133: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	85,  // 134: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	109, // 135: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	112, // 136: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	114, // 137: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	35,  // 138: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	41,  // 139: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	43,  // 140: aweigh.v1.Node.ProveRange:input_type -> aweigh.v1.ProveRangeRequest
-	38,  // 141: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	45,  // 142: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	48,  // 143: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	55,  // 144: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	57,  // 145: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	59,  // 146: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	61,  // 147: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	67,  // 148: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	70,  // 149: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	72,  // 150: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	74,  // 151: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	87,  // 152: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	93,  // 153: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	93,  // 154: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	93,  // 155: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	96,  // 156: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	98,  // 157: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	102, // 158: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	104, // 159: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	106, // 160: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	8,   // 161: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
-	116, // 162: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	123, // 163: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	118, // 164: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	13,  // 165: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	15,  // 166: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	17,  // 167: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	24,  // 168: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	27,  // 169: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	29,  // 170: aweigh.v1.Node.Forecast:output_type -> aweigh.v1.ForecastResponse
-	31,  // 171: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	34,  // 172: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	77,  // 173: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	82,  // 174: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	84,  // 175: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	86,  // 176: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	111, // 177: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	113, // 178: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	115, // 179: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	37,  // 180: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	42,  // 181: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	44,  // 182: aweigh.v1.Node.ProveRange:output_type -> aweigh.v1.ProveRangeResponse
-	39,  // 183: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	46,  // 184: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	51,  // 185: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	56,  // 186: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	58,  // 187: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	60,  // 188: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	64,  // 189: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	69,  // 190: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	71,  // 191: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	73,  // 192: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	73,  // 193: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	88,  // 194: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	94,  // 195: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	94,  // 196: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	95,  // 197: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	97,  // 198: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	99,  // 199: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	103, // 200: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	105, // 201: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	107, // 202: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	9,   // 203: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
-	117, // 204: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	124, // 205: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	119, // 206: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	165, // [165:207] is the sub-list for method output_type
-	123, // [123:165] is the sub-list for method input_type
-	123, // [123:123] is the sub-list for extension type_name
-	123, // [123:123] is the sub-list for extension extendee
-	0,   // [0:123] is the sub-list for field type_name
+	67,  // 67: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
+	66,  // 68: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
+	65,  // 69: aweigh.v1.TrustResponse.group:type_name -> aweigh.v1.Group
+	4,   // 70: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	69,  // 71: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 72: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	11,  // 73: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 74: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	63,  // 75: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	11,  // 76: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 77: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	77,  // 78: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	11,  // 79: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 80: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	81,  // 81: aweigh.v1.Trip.asked:type_name -> aweigh.v1.Asked
+	4,   // 82: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	10,  // 83: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	77,  // 84: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	82,  // 85: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	80,  // 86: aweigh.v1.ResolveResponse.trips:type_name -> aweigh.v1.Trip
+	4,   // 87: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	77,  // 88: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	36,  // 89: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 90: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	82,  // 91: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 92: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	90,  // 93: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	91,  // 94: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	93,  // 95: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	92,  // 96: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	10,  // 97: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	10,  // 98: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	77,  // 99: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
+	4,   // 100: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	90,  // 101: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 102: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 103: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	90,  // 104: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 105: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	102, // 106: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	101, // 107: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	11,  // 108: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 109: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 110: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	109, // 111: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	11,  // 112: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 113: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	83,  // 114: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	111, // 115: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 116: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	121, // 117: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	122, // 118: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 119: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	123, // 120: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	123, // 121: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	11,  // 122: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 123: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	12,  // 124: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	14,  // 125: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	16,  // 126: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	23,  // 127: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	25,  // 128: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	28,  // 129: aweigh.v1.Node.Forecast:input_type -> aweigh.v1.ForecastRequest
+	30,  // 130: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	32,  // 131: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	76,  // 132: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	79,  // 133: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	84,  // 134: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	86,  // 135: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	110, // 136: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	113, // 137: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	115, // 138: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	35,  // 139: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	41,  // 140: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	43,  // 141: aweigh.v1.Node.ProveRange:input_type -> aweigh.v1.ProveRangeRequest
+	38,  // 142: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	45,  // 143: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	48,  // 144: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	55,  // 145: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	57,  // 146: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	59,  // 147: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	61,  // 148: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	68,  // 149: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	71,  // 150: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	73,  // 151: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	75,  // 152: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	88,  // 153: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	94,  // 154: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	94,  // 155: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	94,  // 156: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	97,  // 157: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	99,  // 158: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	103, // 159: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	105, // 160: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	107, // 161: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	8,   // 162: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
+	117, // 163: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	124, // 164: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	119, // 165: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	13,  // 166: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	15,  // 167: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	17,  // 168: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	24,  // 169: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	27,  // 170: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	29,  // 171: aweigh.v1.Node.Forecast:output_type -> aweigh.v1.ForecastResponse
+	31,  // 172: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	34,  // 173: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	78,  // 174: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	83,  // 175: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	85,  // 176: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	87,  // 177: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	112, // 178: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	114, // 179: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	116, // 180: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	37,  // 181: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	42,  // 182: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	44,  // 183: aweigh.v1.Node.ProveRange:output_type -> aweigh.v1.ProveRangeResponse
+	39,  // 184: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	46,  // 185: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	51,  // 186: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	56,  // 187: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	58,  // 188: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	60,  // 189: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	64,  // 190: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	70,  // 191: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	72,  // 192: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	74,  // 193: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	74,  // 194: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	89,  // 195: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	95,  // 196: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	95,  // 197: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	96,  // 198: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	98,  // 199: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	100, // 200: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	104, // 201: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	106, // 202: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	108, // 203: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	9,   // 204: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
+	118, // 205: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	125, // 206: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	120, // 207: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	166, // [166:208] is the sub-list for method output_type
+	124, // [124:166] is the sub-list for method input_type
+	124, // [124:124] is the sub-list for extension type_name
+	124, // [124:124] is the sub-list for extension extendee
+	0,   // [0:124] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -11523,7 +11617,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   121,
+			NumMessages:   122,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
