@@ -65,6 +65,7 @@ func (s *service) Trust(ctx context.Context, req *connect.Request[aweighv1.Trust
 			Id: bytesOf(a.Anchor), Name: a.Name, Peer: a.Peer, Standing: a.Word, Score: uint32(a.Score), Trend: a.Trend,
 			Weight: a.Weight, WeighsFrom: uint64(a.Weighs), Sponsor: bytesOrNone(a.Sponsor), Since: uint64(a.Since),
 			Self: a.Anchor == self, NextScore: uint32(a.Next.Score), NextWeight: a.Next.Weight, NextSeated: a.Next.Seated, Why: a.Why, Blame: uint32(a.Blame), Key: key,
+			Missed: a.Missed,
 		})
 	}
 	for i := range g.Void {

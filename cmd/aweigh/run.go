@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // stateDir is a directory below the one for this user's data.
@@ -44,7 +46,7 @@ func (a *app) devnet() *cobra.Command {
 			"are enabled, and it prints the flags with which clients reach them.\n\n" +
 			"With --processes you can see what happens when nodes die: the process ID of each\n" +
 			"stands in node.pid in its directory, and the others go on.",
-		Example: "  aweigh devnet\n  aweigh devnet --nodes 7 --mode bft --data-dir ./net\n  aweigh devnet --processes\n  aweigh devnet --secure --data-dir ./secure\n  aweigh devnet --ephemeral",
+		Example: "  aweigh devnet\n  aweigh devnet --nodes 7 --mode bft --data-dir ./net\n  aweigh devnet --processes\n  aweigh devnet --secure --data-dir ./secure\n  aweigh devnet --ephemeral\n  aweigh devnet --nodes 6 --policy policy.yaml --processes",
 	}
 	nodes := c.Flags().Int("nodes", 0, "how many anchors (default 4, or as many as there are)")
 	dir := c.Flags().String("data-dir", "", fmt.Sprintf("where to keep it (default %s)", stateDir("devnet")))
@@ -52,6 +54,7 @@ func (a *app) devnet() *cobra.Command {
 	ephemeral := c.Flags().Bool("ephemeral", false, "use a new directory, and remove it at the end")
 	mode := c.Flags().String("mode", "", "bft: a third of the anchors may lie; fast: as many, and one round of votes decides; crash: less than\na half may stop (default bft)")
 	etcd := c.Flags().String("etcd-listen", defaultEtcd, "where the first node serves etcd's API, host:port (default: this, or a free port if it is taken); the others\nat free ports; empty for none")
+	policy := c.Flags().String("policy", "", "file with the differences from the default policy, in the form of \"aweigh policy show\"")
 	level := c.Flags().String("log-level", "warn", "debug, info, warn or error")
 	format := c.Flags().String("log-format", "text", "text or json")
 	secure := c.Flags().Bool("secure", false, "make an authority, and take clients with its certificates alone; enable etcd's users")
@@ -100,6 +103,15 @@ func (a *app) devnet() *cobra.Command {
 		open := devnet.Make
 		if *secure {
 			open = devnet.MakeSecure
+		}
+		if *policy != "" {
+			under, err := policyFrom(*policy, scope.DefaultPolicy(cmp.Or(m, quorum.BFT)))
+			if err != nil {
+				return err
+			}
+			open = func(dir string, nodes int, _ quorum.Mode) (*devnet.Network, error) {
+				return devnet.MakeUnder(dir, nodes, under, *secure)
+			}
 		}
 		n, err := open(*dir, *nodes, m)
 		if err != nil {

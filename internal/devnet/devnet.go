@@ -70,6 +70,15 @@ func MakeSecure(dir string, nodes int, mode quorum.Mode) (*Network, error) {
 	return makeOrOpen(dir, nodes, mode, true, scope.DefaultPolicy)
 }
 
+// MakeUnder is Make, or MakeSecure, for a devnet with a policy. One that is there must have been made with the same.
+func MakeUnder(dir string, nodes int, policy scope.Policy, secure bool) (*Network, error) {
+	n, err := makeOrOpen(dir, nodes, policy.Rules.Mode, secure, func(quorum.Mode) scope.Policy { return policy })
+	if err == nil && n.Genesis.Policy.Hash() != policy.Hash() {
+		err = fmt.Errorf("%w: it was made with another policy: %s; \"aweigh policy set FILE\" changes it", ErrDifferent, dir)
+	}
+	return n, err
+}
+
 func makeOrOpen(dir string, nodes int, mode quorum.Mode, secure bool, policy func(quorum.Mode) scope.Policy) (*Network, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
 )
 
 func TestDevnetsStayWhatTheyAre(t *testing.T) {
@@ -42,6 +43,17 @@ func TestDevnetsStayWhatTheyAre(t *testing.T) {
 	}
 	if _, err := Make(dir, 0, quorum.BFT); !errors.Is(err, ErrDifferent) {
 		t.Errorf("another mode: %v", err)
+	}
+	policy := scope.DefaultPolicy(quorum.Crash)
+	if again, err := MakeUnder(dir, 3, policy, false); err != nil || again.Genesis.Hash() != n.Genesis.Hash() {
+		t.Errorf("the same policy: %v", err)
+	}
+	policy.EpochBlocks = 7
+	if _, err := MakeUnder(dir, 3, policy, false); !errors.Is(err, ErrDifferent) {
+		t.Errorf("another policy: %v", err)
+	}
+	if short, err := MakeUnder(filepath.Join(dir, "short"), 3, policy, false); err != nil || short.Genesis.Policy.EpochBlocks != 7 {
+		t.Errorf("made under another policy: %v", err)
 	}
 	if _, err := Make(filepath.Join(dir, "x"), MaxNodes+1, 0); err == nil {
 		t.Error("too many nodes")

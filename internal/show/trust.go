@@ -26,6 +26,7 @@ type standingJSON struct {
 	Why        string `json:"why,omitempty"`
 	Blame      uint32 `json:"blame,omitempty"` // of its ballots on motions, parts per million
 	Key        string `json:"key,omitempty"`
+	Missed     uint32 `json:"missed,omitempty"` // epochs in a row without a ballot of it
 }
 
 // groupJSON is how many anchors weigh at a time.
@@ -139,8 +140,11 @@ func fewest(stop, breaks uint32, of int) string {
 }
 
 func standing(a *aweighv1.Standing) string {
-	if a.Standing == "probation" {
+	switch {
+	case a.Standing == "probation":
 		return fmt.Sprintf("probation until epoch %d", a.WeighsFrom)
+	case a.Missed > 0 && (a.Standing == "active" || a.Standing == "standby"):
+		return fmt.Sprintf("%s, absent for %s", a.Standing, Count(int(a.Missed), "epoch"))
 	}
 	return a.Standing
 }
@@ -198,7 +202,7 @@ func trustOf(r *aweighv1.TrustResponse, names map[string]string) trustJSON {
 		out.Anchors = append(out.Anchors, standingJSON{
 			ID: hex.EncodeToString(a.Id), Name: a.Name, Peer: a.Peer, Standing: a.Standing, Score: a.Score, Trend: a.Trend,
 			Weight: a.Weight, WeighsFrom: a.WeighsFrom, Sponsor: hex.EncodeToString(a.Sponsor), Since: a.Since, Self: a.Self,
-			NextScore: a.NextScore, NextWeight: a.NextWeight, NextSeated: a.NextSeated, Why: a.Why, Blame: a.Blame, Key: a.Key,
+			NextScore: a.NextScore, NextWeight: a.NextWeight, NextSeated: a.NextSeated, Why: a.Why, Blame: a.Blame, Key: a.Key, Missed: a.Missed,
 		})
 	}
 	for _, v := range r.Void {

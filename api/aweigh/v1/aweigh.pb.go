@@ -4987,9 +4987,10 @@ type Standing struct {
 	NextScore     uint32                 `protobuf:"varint,12,opt,name=next_score,json=nextScore,proto3" json:"next_score,omitempty"` // if the epoch ended now
 	NextWeight    uint64                 `protobuf:"varint,13,opt,name=next_weight,json=nextWeight,proto3" json:"next_weight,omitempty"`
 	NextSeated    bool                   `protobuf:"varint,14,opt,name=next_seated,json=nextSeated,proto3" json:"next_seated,omitempty"`
-	Why           string                 `protobuf:"bytes,15,opt,name=why,proto3" json:"why,omitempty"`      // how its weight came about
-	Blame         uint32                 `protobuf:"varint,16,opt,name=blame,proto3" json:"blame,omitempty"` // of its ballots on motions, parts per million
-	Key           string                 `protobuf:"bytes,17,opt,name=key,proto3" json:"key,omitempty"`      // its public key, like ed25519:…; empty if this node does not hold the roster that had it
+	Why           string                 `protobuf:"bytes,15,opt,name=why,proto3" json:"why,omitempty"`        // how its weight came about
+	Blame         uint32                 `protobuf:"varint,16,opt,name=blame,proto3" json:"blame,omitempty"`   // of its ballots on motions, parts per million
+	Key           string                 `protobuf:"bytes,17,opt,name=key,proto3" json:"key,omitempty"`        // its public key, like ed25519:…; empty if this node does not hold the roster that had it
+	Missed        uint32                 `protobuf:"varint,18,opt,name=missed,proto3" json:"missed,omitempty"` // epochs in a row without a ballot of it, up to the last one that counted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5141,6 +5142,13 @@ func (x *Standing) GetKey() string {
 		return x.Key
 	}
 	return ""
+}
+
+func (x *Standing) GetMissed() uint32 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
 }
 
 // Proposal is a decision that is open, or carried and not yet in effect.
@@ -10697,7 +10705,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04done\x18\x05 \x01(\bR\x04done\"J\n" +
 	"\fTrustRequest\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\fR\x06policy\x12\"\n" +
-	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\xb1\x03\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\xc9\x03\n" +
 	"\bStanding\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -10720,7 +10728,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"nextSeated\x12\x10\n" +
 	"\x03why\x18\x0f \x01(\tR\x03why\x12\x14\n" +
 	"\x05blame\x18\x10 \x01(\rR\x05blame\x12\x10\n" +
-	"\x03key\x18\x11 \x01(\tR\x03keyB\b\n" +
+	"\x03key\x18\x11 \x01(\tR\x03key\x12\x16\n" +
+	"\x06missed\x18\x12 \x01(\rR\x06missedB\b\n" +
 	"\x06_trend\"\xfd\x03\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
