@@ -104,7 +104,7 @@ func reachOf(s *machine.Status, says map[aweigh.AnchorID]AnchorReport, listeners
 			continue
 		}
 		r.Anchors = append(r.Anchors, id)
-		if s.Roster.Weights.Of(id) == 0 { // on probation
+		if s.Roster.Weights.Of(id) == 0 { // on probation or standby
 			continue
 		}
 		r.Weight += s.Roster.Weights.Of(id)

@@ -688,7 +688,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "08c06b6f47ef5b766fa80fe6f96e5c54c0cdab4627127078a962faf6ef9bbbcf"
+	const want = "7977a90c7042cd037e6cb9147adf4a4d6573ec8050a9e4cdd27dfa9ca4f6a3f6"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/trust"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -277,7 +278,7 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 		if !seated {
 			return fmt.Errorf("%s is no anchor", d.Subject.Short()), nil
 		}
-		return x.without(d.Subject), nil
+		return x.without(d.Subject)
 	}
 	return nil, nil
 }
@@ -358,19 +359,28 @@ func (e *Epoch) refusesPolicy(p *Policy) error {
 const leastMutation = 16 << 10
 
 // without reports why an anchor cannot go.
-func (x *execution) without(a aweigh.AnchorID) error {
+func (x *execution) without(a aweigh.AnchorID) (failure, err error) {
 	rest := slices.DeleteFunc(slices.Collect(x.epoch.Roster.Weights.All()), func(s quorum.Share) bool { return s.Anchor == a })
 	if len(rest) == 0 {
-		return errors.New("this is the only anchor with weight")
+		return errors.New("this is the only anchor with weight"), nil
 	}
-	w, err := quorum.NewWeights(rest...)
-	if err == nil {
-		_, err = x.policy.Rules.Check(w)
+	w, failure := quorum.NewWeights(rest...)
+	if x.policy.Trust.Group.On() { // one on standby may take the place
+		ledger, err := x.next.Ledger()
+		if err != nil {
+			return nil, err
+		}
+		ledger = ledger.Apply(x.policy.Trust, trust.Evidence{Anchor: a, Kind: trust.Retired, Epoch: x.epoch.Number})
+		ledger, _ = ledger.Regroup(x.policy.Trust, x.epoch.turn(x.policy, &x.tally, x.block.Header.Height))
+		w, failure = ledger.Next(x.policy.Trust, x.epoch.Number+1, x.epoch.Roster.Weights)
 	}
-	if err != nil {
-		return fmt.Errorf("the policy's rules do not hold without this anchor: %w", err)
+	if failure == nil {
+		_, failure = x.policy.Rules.Check(w)
 	}
-	return nil
+	if failure != nil {
+		failure = fmt.Errorf("the policy's rules do not hold without this anchor: %w", failure)
+	}
+	return failure, nil
 }
 
 // storeAgenda writes what the block made of the agenda.

@@ -3,11 +3,17 @@ package scope
 import (
 	"fmt"
 
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/trust"
 )
 
 // leastGroup is how many anchors weigh at least where some may lie, so that one liar stops nothing (P3).
 const leastGroup = 4
+
+// leastOfAbsence is how many blocks an epoch has at least in which an anchor can be absent: of the last four, ballots
+// may still come.
+const leastOfAbsence = 8
 
 // checkGroup reports whether the policy's rules can be met by the smallest group that it allows.
 func (p *Policy) checkGroup() error {
@@ -18,6 +24,17 @@ func (p *Policy) checkGroup() error {
 	if p.Rules.Mode.Byzantine() && g.Least < leastGroup {
 		return fmt.Errorf("%w: groups of %d anchors; in mode %s it takes %d, so that one may lie", ErrInvalid, g.Least, p.Rules.Mode, leastGroup)
 	}
+	if int64(g.Most) > int64(p.Limits.Anchors) {
+		return fmt.Errorf("%w: groups of up to %d anchors, where the policy takes %d", ErrInvalid, g.Most, p.Limits.Anchors)
+	}
+	if g.Replace > 0 && p.EpochBlocks < leastOfAbsence {
+		return fmt.Errorf("%w: in epochs of %d blocks no anchor is absent; it takes %d, or no replace", ErrInvalid, p.EpochBlocks, leastOfAbsence)
+	}
+	for i := range p.Approvals {
+		if a := &p.Approvals[i]; a.Anchors > g.Least && !a.StepUp {
+			return fmt.Errorf("%w: groups of %d anchors, of which %s asks for %d", ErrInvalid, g.Least, a, a.Anchors)
+		}
+	}
 	if n := max(p.Rules.Notarize.MinAnchors, p.Rules.Finalize.MinAnchors, p.Rules.Nullify.MinAnchors); n > g.Least {
 		return fmt.Errorf("%w: groups of %d anchors, of which the rules of the quorum ask for %d", ErrInvalid, g.Least, n)
 	}
@@ -26,9 +43,10 @@ func (p *Policy) checkGroup() error {
 
 // GroupNow is the group of the policy in force, as things stand.
 type GroupNow struct {
-	trust.Group        // Tolerates with the anchors that were proven to lie and are barred
-	Next        int    // places, if the epoch ended now
-	Changes     uint64 // mutations in the epoch so far
+	trust.Group
+	Faults  int    // anchors that were proven to lie, which let the group grow
+	Next    int    // places, if the epoch ended now
+	Changes uint64 // mutations in the epoch so far
 }
 
 // Group is the zero value where all anchors past probation weigh.
@@ -45,18 +63,23 @@ func (s *State) Group() (now GroupNow, err error) {
 	if err != nil {
 		return now, err
 	}
-	now.Group, now.Changes = e.Policy.Trust.Group, t.load
-	barred := 0
+	now.Group, now.Changes, now.Faults = e.Policy.Trust.Group, t.load, ledger.Faults(e.Number+1)
 	weigh := 0
-	for st := range ledger.All() {
-		switch {
-		case st.Barred:
-			barred++
-		case st.Seated && e.Roster.Weights.Of(st.Anchor) > 0:
+	for st := range ledger.Seated() {
+		if e.Roster.Weights.Of(st.Anchor) > 0 {
 			weigh++
 		}
 	}
-	now.Next = now.Size(e.Policy.Rules.Mode, weigh, barred, t.load)
-	now.Tolerates += uint32(barred)
+	now.Next = now.Size(e.Policy.Rules.Mode, weigh, now.Faults, t.load, false)
 	return now, nil
+}
+
+// settled is the weights of the anchors under a policy once its group has no more places than it needs, without load:
+// those to which the scope comes step by step. Without a group it is zero.
+func (u *succession) settled(p *Policy, after aweigh.Epoch) (quorum.Weights, error) {
+	if !p.Trust.Group.On() {
+		return quorum.Weights{}, nil
+	}
+	l, _ := u.scores.Regroup(p.Trust, trust.Turn{Epoch: after, Mode: p.Rules.Mode})
+	return l.Next(p.Trust, after, quorum.Weights{})
 }

@@ -130,7 +130,13 @@ func (x *execution) impactOfDecision(d *Decision) (*Impact, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Impact{Reform: r.seats(x.epoch, &policy, next)}, nil
+	r.seats(x.epoch, &policy, next)
+	small, err := u.settled(&policy, x.epoch.Number+1)
+	if err == nil && small.Len() > 0 {
+		few := Fewest(policy.Rules, small)
+		r.Is = FewestToFail{Stop: min(r.Is.Stop, few.Stop), Break: min(r.Is.Break, few.Break)}
+	}
+	return &Impact{Reform: r}, nil
 }
 
 // foresee finds out what a decision would change, if it is admissible.

@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/trust"
 )
 
@@ -90,7 +91,7 @@ func (s *State) successor() (*succession, error) {
 
 // turn is what the group of anchors depends on that weigh in the epoch after e.
 func (e *Epoch) turn(p *Policy, t *tally, at aweigh.Height) trust.Turn {
-	return trust.Turn{Epoch: e.Number + 1, Height: at, Mode: p.Rules.Mode, Before: e.Roster.Weights, Load: t.load}
+	return trust.Turn{Epoch: e.Number + 1, Height: at, Mode: p.Rules.Mode, Before: e.Roster.Weights, Load: t.load, Short: t.early && t.blocks < e.Policy.EpochBlocks}
 }
 
 // attendance is the evidence of an epoch's ballots, as it stands at a height.
@@ -279,9 +280,9 @@ func (s *State) Forecast() (Roster, []trust.Change, error) {
 	return r, u.trust, err
 }
 
-// ForecastUnder is the roster that would follow under another policy, if that had
-// been decided, and whether the weight that may fail could then stop the scope
-// (P3). Errors wrap ErrInvalid where a decision on it would be refused.
+// ForecastUnder is the roster that would follow under another policy, if that had been decided, and whether the weight
+// that may fail could then stop the scope (P3). If the policy has another group, it is the one to which the scope comes
+// in the end. Errors wrap ErrInvalid where a decision on it would be refused.
 func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	e, err := s.Epoch()
 	if err != nil {
@@ -308,7 +309,11 @@ func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	if err != nil {
 		return r, false, err
 	}
-	grouped, _ := u.scores.Regroup(p.Trust, e.turn(&p, counted, s.head.Height))
+	turn := e.turn(&p, counted, s.head.Height)
+	if p.Trust.Group != e.Policy.Trust.Group { // to which it comes step by step
+		turn.Before, turn.Load = quorum.Weights{}, 0
+	}
+	grouped, _ := u.scores.Regroup(p.Trust, turn)
 	t, err := e.terms(p, grouped, u.takes)
 	if err != nil {
 		return r, false, fmt.Errorf("%w: %w", ErrInvalid, err)

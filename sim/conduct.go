@@ -226,8 +226,8 @@ func (x *watch) judged(n *Node, was, e *scope.Epoch, before, after trust.Ledger)
 		}
 		x.w.holds(Standings, n, why == "", "epoch %d, node %d: %s", e.Number, x.w.anchors[s.Anchor], why)
 	}
-	c.groups.counted(c, was, c.blocks-min(c.blocks, uint64(c.timely)))
-	if !slices.Equal(e.Terms().Weights, was.Terms().Weights) { // where no anchor can be weighed again, weights stay
+	c.groups.counted(c, was, c.blocks-min(c.blocks, uint64(c.timely)), before, after)
+	if !slices.Equal(e.Terms().Weights, was.Terms().Weights) || !unmoved(before, after) { // or no anchor can be weighed again
 		why := c.groups.misgrouped(was, e, after)
 		x.w.holds(Standings, n, why == "", "epoch %d: %s", e.Number, why)
 	}

@@ -34,7 +34,7 @@ func TestGroupsOutliveTheirAnchors(t *testing.T) {
 // in an epoch.
 func TestGroupsAreAsLargeAsTheLoadAsks(t *testing.T) {
 	r := mustRun(t, scenario.Scenario{
-		Network: scenario.Network{Anchors: 9, Group: "4..7,load=3", EpochBlocks: 4, EpochTime: time.Second},
+		Network: scenario.Network{Anchors: 9, Group: "4..7,load=3", EpochBlocks: 8, EpochTime: time.Second},
 		Links:   scenario.Links{Model: "constant", Delay: 5 * time.Millisecond},
 		Load:    scenario.Load{Clients: 12, Writes: 300, Reads: 1}, Stop: 20 * time.Second, Heal: &scenario.Heal{},
 	})

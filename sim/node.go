@@ -121,9 +121,9 @@ func (n *Node) start() error {
 	}
 	n.machine = m
 	n.life++
+	n.world.watch.onRecord(n) // a final block may rest on a ballot that the disk kept, and of which it told nothing
 	n.world.watch.resumes(n)
 	n.world.watch.enters(n, m.Epoch().Number)
-	n.world.watch.onRecord(n)
 	n.boundary, n.dead, n.stopped = 0, false, ""
 	n.opened, n.orders = 0, 0
 	return nil

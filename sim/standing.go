@@ -50,7 +50,20 @@ func (x *standing) open(w *World) {
 	why := overCap(w.epochs[0], l)
 	w.holds(Caps, nil, why == "", "epoch 0: %s", why)
 	first := x.epochs[0]
-	x.few = first.Liars*4 < first.Total && first.Lying*4 < first.Heads && !w.Genesis.Policy.Trust.Group.On() // liars may be on standby
+	x.few = first.Liars*4 < first.Total && first.Lying*4 < first.Heads
+	if w.Genesis.Policy.Trust.Group.On() { // liars may be on standby: of four or more that weigh, one has less than a third
+		x.few = w.liars() == 1
+	}
+}
+
+// liars is how many nodes lie, or have a disk that does.
+func (w *World) liars() (n int) {
+	for _, x := range w.Nodes {
+		if x.Face == 0 && !x.honest() {
+			n++
+		}
+	}
+	return n
 }
 
 // score is an anchor's at the start of the newest epoch.
@@ -124,7 +137,7 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 		x.goals(w, old, known, s, was, e)
 	}
 	r := x.epochs[len(x.epochs)-1]
-	x.few = x.few && !e.Policy.Trust.Group.On()
+	x.few = x.few && (!e.Policy.Trust.Group.On() || w.liars() == 1)
 	if x.few && len(w.roles) > 0 {
 		w.holds(Third, nil, r.Liars*3 < r.Total, "epoch %d: liars weigh %d of %d, and began with less than a quarter", e.Number, r.Liars, r.Total)
 	}

@@ -17,12 +17,15 @@ func attended(p Params, s Standing, r Attendance) (Standing, string) {
 	return s, why + more
 }
 
-// missed is for how many epochs in a row no ballot of an anchor counted. An epoch without counted blocks shows nothing.
+// leastMissed is how many counted blocks show whether an anchor is absent.
+const leastMissed = 4
+
+// missed is for how many epochs in a row no ballot of an anchor counted. An epoch of fewer blocks shows no absence.
 func missed(before uint32, r Attendance) uint32 {
 	switch {
 	case r.Timely > 0 || r.Late > 0:
 		return 0
-	case r.Blocks == 0 || before == math.MaxUint32:
+	case r.Blocks < leastMissed || before == math.MaxUint32:
 		return before
 	}
 	return before + 1

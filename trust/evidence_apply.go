@@ -34,6 +34,9 @@ func (l *Ledger) applyEvidence(p Params, s Standing, known bool, ev Evidence) (S
 		if s.Barred {
 			return ignored("the anchor is barred already")
 		}
+		if s.Seated && !s.Standby && s.Weighs <= ev.Epoch {
+			s.Faulty = ev.Epoch + min(math.MaxUint64-ev.Epoch, 1+aweigh.Epoch(p.SuretyEpochs))
+		}
 		s.Score, s.Barred, s.Seated, s.Standby = 0, true, false, false
 		return s, fmt.Sprintf("equivocated: two conflicting ballots, proof %s; barred until readmitted", ev.Proof.Short())
 	case Attested:
@@ -101,7 +104,7 @@ func (l *Ledger) admit(p Params, s Standing, known bool, ev Evidence) (Standing,
 	}
 	s = Standing{
 		Anchor: ev.Anchor, Score: score, Seated: true, Blame: s.Blame, Standby: p.Group.On(),
-		Since: ev.Epoch, Sponsor: ev.Sponsor, Weighs: p.weighs(ev.Epoch),
+		Since: ev.Epoch, Sponsor: ev.Sponsor, Weighs: p.weighs(ev.Epoch), Faulty: s.Faulty,
 	}
 	return s, fmt.Sprintf("admitted: motion %s, sponsor %s, %s %d, %s",
 		ev.Proof.Short(), ev.Sponsor.Short(), from, score, s.whenItWeighs())

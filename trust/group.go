@@ -18,9 +18,9 @@ type Group struct {
 	_         struct{} `cbor:",toarray"`
 	Least     uint32   // anchors that weigh, at least, as far as the scope has as many; at least 1
 	Most      uint32   // at most; 0: there is no standby, and all other fields are 0
-	Tolerates uint32   // so many of them may fail at a time; each proven liar that is still barred adds one
+	Tolerates uint32   // so many of them may fail at a time; each that was proven to lie adds one for Params.SuretyEpochs
 	Load      uint64   // for each so many mutations in an epoch one more weighs; 0: load changes nothing
-	Replace   uint32   // epochs in a row without a ballot after which one on standby takes the place; 0: never
+	Replace   uint32   // epochs in a row without a ballot after which one on standby takes the place; 0: absence costs scores alone
 }
 
 // On reports whether some anchors can be on standby.
@@ -44,18 +44,21 @@ func (g Group) check() error {
 
 // Size is how many anchors shall weigh where before of them do: for f anchors that may fail it takes 3f+1, or 2f+1
 // where none lies, and as many more as the load asks for. A larger group shrinks only as the load falls to half of
-// what let it grow. The result is from Least to Most.
-func (g Group) Size(m quorum.Mode, before, barred int, load uint64) int {
+// what let it grow, and not with an epoch that was cut short. The result is from Least to Most.
+func (g Group) Size(m quorum.Mode, before, faults int, load uint64, short bool) int {
 	each := uint64(2)
 	if m.Byzantine() {
 		each = 3
 	}
-	least := each*(uint64(g.Tolerates)+uint64(barred)) + 1
+	least := each*(uint64(g.Tolerates)+uint64(faults)) + 1
 	keep := least
 	if g.Load > 0 {
 		steps := load / g.Load
 		least += min(steps, uint64(g.Most))
 		keep += min(2*steps+load%g.Load*2/g.Load, uint64(g.Most))
+	}
+	if short {
+		keep = max(keep, uint64(before))
 	}
 	size := min(max(uint64(before), least), keep)
 	return int(min(max(size, uint64(g.Least)), uint64(g.Most)))
@@ -66,43 +69,46 @@ type Turn struct {
 	Epoch  aweigh.Epoch   // that begins
 	Height aweigh.Height  // of the last block of the epoch before; 0: the genesis
 	Mode   quorum.Mode    // in the epoch that begins
-	Before quorum.Weights // of the epoch before; empty where a government begins
+	Before quorum.Weights // of the epoch before; empty where a government begins: then the group is chosen anew
 	Load   uint64         // mutations in the epoch before
+	Short  bool           // a decision or a proof ended that epoch early
 }
 
 // Regroup is the ledger with the anchors chosen that weigh in an epoch: Group.Size of those past probation, by score.
 // An anchor on standby takes the place of one that weighs if it has more than 9/8 of its score, or if that one was
-// absent for Group.Replace epochs in a row. At most one anchor that weighed goes on standby in an epoch, and none
-// where another has left, so that the weights of the others can follow. There is one Change for each anchor that comes
-// from standby or goes there. The receiver stays as it was.
+// absent for Group.Replace epochs in a row. No absent anchor is called, and those of one sponsor get no more than their
+// part of the places while there are others. At most one anchor that weighed goes on standby in an epoch, and none
+// where another has left; at most as many are called as went, but one. So the weights of the others can follow. There
+// is one Change for each anchor that comes from standby or goes there. The receiver stays as it was.
 func (l Ledger) Regroup(p Params, t Turn) (Ledger, []Change) {
 	g := p.Group
-	candidates, weighing, left := l.candidates(g, t)
-	size, why := len(candidates), "all anchors weigh"
+	c := l.candidates(p, t)
+	size, why := len(c.all), "all anchors weigh"
 	if g.On() {
-		barred := l.barred()
-		size = g.Size(t.Mode, weighing, barred, t.Load)
-		why = fmt.Sprintf("%d places, of %d to %d, for %d that may fail and %d mutations", size, g.Least, g.Most, int(g.Tolerates)+barred, t.Load)
+		faults := l.Faults(t.Epoch)
+		size = g.Size(t.Mode, c.weighing, faults, t.Load, t.Short)
+		why = fmt.Sprintf("%d places, of %d to %d, for %d that may fail and %d mutations", size, g.Least, g.Most, int(g.Tolerates)+faults, t.Load)
+		size = min(size, max(c.there, int(g.Least)))
 	}
-	chosen := choose(candidates, size, left > 0)
+	chosen := c.choose(size, g.On() && t.Before.Len() > 0)
 	next := Ledger{slices.Clone(l.standings)}
+	from := t.Epoch // in which the choice became final
+	if t.Height > 0 {
+		from--
+	}
 	var changes []Change
-	for i := range candidates {
-		c := &candidates[i]
-		s := &next.standings[c.at]
+	for i := range c.all {
+		x := &c.all[i]
+		s := &next.standings[x.at]
 		s.Standby = !chosen[i]
 		kind, reason := Called, "called: "+why
 		switch {
-		case s.Standby == c.Standby:
+		case s.Standby == x.Standby:
 			continue
-		case s.Standby && c.absent:
-			kind, reason = Rested, fmt.Sprintf("on standby: absent for %d epochs; %s", c.Missed, why)
+		case s.Standby && x.absent:
+			kind, reason = Rested, fmt.Sprintf("on standby: absent for %d epochs; %s", x.Missed, why)
 		case s.Standby:
-			kind, reason = Rested, fmt.Sprintf("on standby: others have more trust than %d; %s", c.Score, why)
-		}
-		from := t.Epoch
-		if t.Before.Len() > 0 {
-			from--
+			kind, reason = Rested, fmt.Sprintf("on standby: others have more trust than %d; %s", x.Score, why)
 		}
 		ev := Evidence{Anchor: s.Anchor, Kind: kind, Epoch: from, Height: t.Height}
 		changes = append(changes, Change{Epoch: from, Evidence: ev, Before: s.Score, After: s.Score, Reason: reason})
@@ -110,7 +116,14 @@ func (l Ledger) Regroup(p Params, t Turn) (Ledger, []Change) {
 	return next, changes
 }
 
-// candidate is an anchor that can weigh.
+// candidates are the anchors that can weigh.
+type candidates struct {
+	all      []candidate // best first
+	there    int         // of them, not absent
+	weighing int         // of them, in the epoch before
+	left     int         // that weighed in the epoch before, and have no seat any more
+}
+
 type candidate struct {
 	Standing
 	at     int  // in the ledger
@@ -118,25 +131,43 @@ type candidate struct {
 	absent bool
 }
 
-// candidates are the anchors past probation, best first, how many of them weighed, and how many others weighed that
-// have no seat any more.
-func (l Ledger) candidates(g Group, t Turn) (all []candidate, weighing, left int) {
-	left = t.Before.Len()
+func (l Ledger) candidates(p Params, t Turn) (c candidates) {
+	c.left = t.Before.Len()
 	for i, s := range l.standings {
 		if !s.Seated || s.Weighs > t.Epoch {
 			continue
 		}
-		c := candidate{s, i, t.Before.Of(s.Anchor) > 0, g.absent(s)}
-		if c.weighs {
-			weighing++
-			left--
+		x := candidate{s, i, t.Before.Of(s.Anchor) > 0, p.Group.absent(s)}
+		if x.weighs {
+			c.weighing++
+			c.left--
 		}
-		all = append(all, c)
+		if !x.absent {
+			c.there++
+		}
+		c.all = append(c.all, x)
 	}
-	slices.SortFunc(all, func(a, b candidate) int {
+	slices.SortFunc(c.all, func(a, b candidate) int {
 		return cmp.Or(order(b.absent, a.absent), cmp.Compare(b.rank(), a.rank()), order(a.weighs, b.weighs), bytes.Compare(a.Anchor[:], b.Anchor[:]))
 	})
-	return all, weighing, left
+	if p.Group.On() {
+		c.share(max(1, p.Sponsored.of(uint64(p.Group.Size(t.Mode, c.weighing, l.Faults(t.Epoch), t.Load, t.Short)))))
+	}
+	return c
+}
+
+// share puts the anchors of one sponsor that exceed their part of the places behind all others that are there.
+func (c *candidates) share(most uint64) {
+	of := make(map[aweigh.AnchorID]uint64)
+	var within, beyond []candidate
+	for _, x := range c.all[:c.there] {
+		if of[x.Sponsor]++; !x.Sponsor.IsZero() && of[x.Sponsor] > most {
+			beyond = append(beyond, x)
+		} else {
+			within = append(within, x)
+		}
+	}
+	copy(c.all, append(within, beyond...))
 }
 
 // absent reports whether an anchor was absent for so long that another takes its place.
@@ -167,13 +198,13 @@ func order(a, b bool) int {
 	return 1
 }
 
-// choose reports which candidates weigh, given best first, if there are size places: the first ones, but no more than
-// one that weighed goes, and none if another has left.
-func choose(all []candidate, size int, left bool) []bool {
-	chosen := make([]bool, len(all))
+// choose reports which candidates weigh if there are size places: the first ones. Step by step, no more than one that
+// weighed goes, and none if another has left; and one is called, or as many as went.
+func (c *candidates) choose(size int, step bool) []bool {
+	chosen := make([]bool, len(c.all))
 	stay, goes := 0, -1
-	for i := range all {
-		if all[i].weighs {
+	for i := range c.all {
+		if c.all[i].weighs && (step || i < size) {
 			chosen[i] = true
 			stay++
 			if i >= size {
@@ -181,23 +212,28 @@ func choose(all []candidate, size int, left bool) []bool {
 			}
 		}
 	}
-	if goes >= 0 && !left {
+	calls := len(c.all)
+	if step {
+		calls = max(1, c.left)
+	}
+	if goes >= 0 && c.left == 0 {
 		chosen[goes] = false
 		stay--
 	}
-	for i := 0; i < len(all) && stay < size; i++ {
-		if !all[i].weighs {
+	for i := 0; i < len(c.all) && stay < size && calls > 0; i++ {
+		if !c.all[i].weighs && (!step || !c.all[i].absent || stay == 0) { // or no anchor would weigh
 			chosen[i] = true
 			stay++
+			calls--
 		}
 	}
 	return chosen
 }
 
-// barred is how many anchors were proven to lie and are not readmitted.
-func (l Ledger) barred() (n int) {
+// Faults is how many proven lies of anchors that weighed still let a group grow in an epoch.
+func (l Ledger) Faults(e aweigh.Epoch) (n int) {
 	for i := range l.standings {
-		if l.standings[i].Barred {
+		if l.standings[i].Faulty > e {
 			n++
 		}
 	}
@@ -213,5 +249,5 @@ func (g Group) whyStandby(s Standing) string {
 	if g.Replace > 0 {
 		away = fmt.Sprintf(" is absent for %d epochs,", g.Replace)
 	}
-	return fmt.Sprintf("on standby: it takes the place of an anchor that leaves,%s or scores less than %d", away, (8*uint64(s.Score)+8)/9)
+	return fmt.Sprintf("on standby: it can take the place of an anchor that leaves,%s or scores less than %d", away, (8*uint64(s.Score)+8)/9)
 }

@@ -26,7 +26,7 @@ func TestGroupFollowsLoad(t *testing.T) {
 		name           string
 		group          trust.Group
 		mode           quorum.Mode
-		before, barred int
+		before, faults int
 		load           uint64
 		want           int
 	}{
@@ -47,9 +47,20 @@ func TestGroupFollowsLoad(t *testing.T) {
 		{"more than the most", g, quorum.BFT, 12, 0, 1 << 63, 9},
 		{"at least the least", trust.Group{Least: 6, Most: 9, Tolerates: 1}, quorum.BFT, 4, 0, 0, 6},
 	} {
-		if got := c.group.Size(c.mode, c.before, c.barred, c.load); got != c.want {
+		if got := c.group.Size(c.mode, c.before, c.faults, c.load, false); got != c.want {
 			t.Errorf("%s: %d anchors weigh, want %d", c.name, got, c.want)
 		}
+	}
+}
+
+// TestShortEpochsShrinkNoGroup: an epoch that a decision ended early holds few mutations, and that says nothing.
+func TestShortEpochsShrinkNoGroup(t *testing.T) {
+	g := trust.Group{Least: 4, Most: 9, Tolerates: 1, Load: 100}
+	if got := g.Size(quorum.BFT, 7, 0, 0, true); got != 7 {
+		t.Errorf("%d anchors weigh", got)
+	}
+	if got := g.Size(quorum.BFT, 7, 0, 500, true); got != 9 {
+		t.Errorf("%d anchors weigh after many mutations", got)
 	}
 }
 
@@ -219,8 +230,82 @@ func TestNewAnchorsWaitForAPlace(t *testing.T) {
 	}
 }
 
+// TestNoDeadAnchorIsCalled: a group that grows, by a lie or by load, takes no anchor that is absent; it would count in
+// every threshold. One that weighs goes as soon as the group needs no more than those that are there.
+func TestNoDeadAnchorIsCalled(t *testing.T) {
+	dead := []int{4, 5, 6}
+	for _, lie := range []bool{true, false} {
+		s := newSeries(t, trust.Group{Least: 4, Most: 7, Tolerates: 1, Load: 10, Replace: 2}, 900_000, 900_000, 900_000, 900_000, 800_000, 800_000, 800_000)
+		s.turn(0, dead...)
+		s.turn(0, dead...)
+		if lie {
+			s.ledger = s.ledger.Apply(s.p, caught(named(0), s.epoch))
+		}
+		for range 3 {
+			s.turn(1000, dead...)
+			for _, i := range dead {
+				if s.weights.Of(named(i)) > 0 {
+					t.Fatalf("dead anchor %d weighs: %v", i, s.said)
+				}
+			}
+		}
+	}
+	s := newSeries(t, trust.Group{Least: 4, Most: 7, Tolerates: 2, Replace: 2}, 500_000, 500_000, 500_000, 500_000, 500_000, 500_000, 500_000)
+	s.weigh(0, 1, 2, 3, 4, 5, 6)
+	s.turn(0, 3)
+	s.turn(0, 3)
+	s.weigh(0, 1, 2, 4, 5, 6) // though there are seven places
+}
+
+// TestSponsorsGetTheirPart: the anchors that one sponsor brought in take no more places than their part, while there
+// are others.
+func TestSponsorsGetTheirPart(t *testing.T) {
+	s := newSeries(t, trust.Group{Least: 4, Most: 4, Tolerates: 1, Replace: 2}, 500_000, 500_000, 500_000, 500_000, 500_000, 500_000)
+	for i := range 3 {
+		s.ledger = s.ledger.Apply(s.p, admitted(named(6+i), named(0), 0), attested(named(6+i), trust.MaxScore))
+	}
+	for range 12 {
+		s.turn(0)
+		n := 0
+		for i := range 3 {
+			if s.weights.Of(named(6+i)) > 0 {
+				n++
+			}
+		}
+		if n > 1 {
+			t.Fatalf("epoch %d: %d anchors of one sponsor weigh, of %d", s.epoch, n, s.weights.Len())
+		}
+	}
+	if s.weights.Of(named(6))+s.weights.Of(named(7))+s.weights.Of(named(8)) == 0 {
+		t.Error("none of them weighs, with twice the trust of others")
+	}
+	s.turn(0, 1, 2, 3, 4, 5)
+	s.turn(0, 1, 2, 3, 4, 5)
+	s.turn(0, 1, 2, 3, 4, 5)
+	s.turn(0, 1, 2, 3, 4, 5)
+	if s.weights.Of(named(6))*s.weights.Of(named(7))*s.weights.Of(named(8)) == 0 {
+		t.Errorf("there are no others, and they do not take the places: %v", s.said)
+	}
+}
+
+// TestFaultsEnd: a lie of an anchor that weighed lets the group grow for as long as a sponsor answers for another; one
+// of an anchor on standby does not.
+func TestFaultsEnd(t *testing.T) {
+	s := newSeries(t, trust.Group{Least: 4, Most: 7, Tolerates: 1}, 500_000, 500_000, 500_000, 500_000, 400_000, 400_000, 400_000, 400_000)
+	s.ledger = s.ledger.Apply(s.p, caught(named(7), s.epoch))
+	if n := s.ledger.Faults(1); n != 0 {
+		t.Errorf("a lie on standby counts as %d", n)
+	}
+	s.ledger = s.ledger.Apply(s.p, caught(named(0), s.epoch))
+	for e, want := range map[aweigh.Epoch]int{1: 1, 64: 1, 65: 0} {
+		if n := s.ledger.Faults(e); n != want {
+			t.Errorf("epoch %d: %d faults, want %d", e, n, want)
+		}
+	}
+}
+
 // TestGroupsAreBounded: whatever happens, no anchor weighs that must not, there are as many as there should be and can
-// be, and no more than one goes on standby.
+// be, no more than one goes on standby, and no absent one is called.
 func TestGroupsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := trust.Group{
@@ -254,27 +339,41 @@ func TestGroupsAreBounded(t *testing.T) {
 				return
 			}
 			load := uint64(rapid.IntRange(0, 20).Draw(t, "mutations"))
-			was, had, barred := l, 0, 0
-			l, _ = l.Regroup(p, trust.Turn{Epoch: e, Mode: quorum.BFT, Before: before, Load: load})
+			short := rapid.Bool().Draw(t, "short")
+			was, had, there := l, 0, 0
+			l, _ = l.Regroup(p, trust.Turn{Epoch: e, Mode: quorum.BFT, Before: before, Load: load, Short: short})
 			w, err := l.Next(p, e, before)
 			if err != nil {
 				t.Fatal(err)
 			}
-			rests := 0
+			rests, calls := 0, 0
 			for s := range was.Seated() {
-				if before.Of(s.Anchor) > 0 {
+				absent := g.Replace > 0 && s.Missed >= g.Replace
+				if !absent {
+					there++
+				}
+				switch weighed, weighs := before.Of(s.Anchor) > 0, w.Of(s.Anchor) > 0; {
+				case weighed:
 					had++
-					if w.Of(s.Anchor) == 0 {
+					if !weighs {
 						rests++
+					}
+				case weighs:
+					calls++
+					if absent && before.Len() > 0 && w.Len() > 1 {
+						t.Fatalf("an absent anchor is called: %+v", s)
 					}
 				}
 			}
-			size := min(g.Size(quorum.BFT, had, barred, load), seats)
+			left := before.Len() - had
+			size := min(g.Size(quorum.BFT, had, 0, load, short), max(there, int(g.Least)), seats)
 			switch {
-			case rests > 1, rests > 0 && had < before.Len():
-				t.Fatalf("%d anchors went on standby, with %d of %d left", rests, before.Len()-had, before.Len())
-			case w.Len() < size, w.Len() > max(size, had):
-				t.Fatalf("%d anchors weigh, want %d, of %d that did", w.Len(), size, had)
+			case rests > 1, rests > 0 && left > 0:
+				t.Fatalf("%d anchors went on standby, with %d of %d left", rests, left, before.Len())
+			case before.Len() > 0 && calls > max(1, left):
+				t.Fatalf("%d anchors were called, and %d left", calls, left)
+			case w.Len() > max(size, had), w.Len() < min(size, had-rests+1, there):
+				t.Fatalf("%d anchors weigh, want %d, of %d that did and %d that are there", w.Len(), size, had, there)
 			}
 			for s := range l.All() {
 				if (w.Of(s.Anchor) > 0) != (s.Seated && !s.Standby) {

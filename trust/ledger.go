@@ -29,6 +29,7 @@ type Standing struct {
 	Sponsor aweigh.AnchorID // that brought it in; zero for founders
 	Weighs  aweigh.Epoch    // first epoch in which it can weigh; 0 for founders
 	Missed  uint32          // epochs in a row without a ballot of it, up to the last one that counted
+	Faulty  aweigh.Epoch    // before it, the last lie that it was proven while it weighed lets a group grow; 0: never
 	Standby bool            // has a seat, and weighs 0 until a place is free; see Group
 }
 

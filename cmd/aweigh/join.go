@@ -38,7 +38,7 @@ func (a *app) init() *cobra.Command {
 	policy := c.Flags().String("policy", "", "file with the differences from the default policy, in the form of \"aweigh policy show\"")
 	blocks := c.Flags().Int64("epoch-blocks", 0, "end an epoch after so many blocks (default 10000)")
 	probation := c.Flags().Int64("probation", 0, "epochs in which a new anchor weighs nothing (default 4)")
-	group := c.Flags().String("group", "", "how many anchors weigh at a time, as in 4..7; the others are on standby (default: all weigh)")
+	group := c.Flags().String("group", "", "how many anchors weigh at a time, as in 4..7,replace=3 (see aweigh policy set --help); the others are on standby\n(default: all weigh)")
 	anchors := c.Flags().String("anchors", "", "file with the founders, one line of --anchor-info each")
 	genesis := c.Flags().String("genesis", "", "file with the genesis that another founder made")
 	info := c.Flags().Bool("anchor-info", false, "make the keys alone, and print this node's line for --anchors")

@@ -160,7 +160,7 @@ func (a *app) policySet() *cobra.Command {
 			"SCOPE is /, the root, and need not be given; for others there is --scope.\n\n" +
 			"--approve lets writes below a prefix wait for approval, or changes its conditions, and\n" +
 			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp + "\n\n" +
-			"--group is " + policytext.GroupHelp + ".",
+			"--group says how many anchors weigh: " + policytext.GroupHelp + ".",
 		Example: "  aweigh policy set policy.yaml\n" +
 			"  aweigh policy set --approve 'prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h'\n" +
 			"  aweigh policy set --no-approve /secrets/\n" +
@@ -229,7 +229,7 @@ func changeFlags(c *cobra.Command) policyChanges {
 		mode:  c.Flags().String("mode", "", "bft or fast, from the next epoch on: in fast one round of votes decides while few are silent"),
 		set:   c.Flags().StringArray("approve", nil, "a kind of change that needs approval, and whose"),
 		drop:  c.Flags().StringArray("no-approve", nil, "a prefix below which no change needs approval any more"),
-		group: c.Flags().String("group", "", "how many anchors weigh at a time, as in 4..7 or off; the others are on standby"),
+		group: c.Flags().String("group", "", "how many anchors weigh at a time, as in 4..7,replace=3, or off; the others are on standby"),
 	}
 }
 

@@ -74,7 +74,9 @@ func addAuthor(all []scope.Author, a scope.Author) []scope.Author {
 }
 
 // inRoster reports whether an anchor is in the roster of the epoch, and not one that left or is barred.
-func inRoster(x *aweighv1.Standing) bool { return x.Standing == "active" || x.Standing == "probation" }
+func inRoster(x *aweighv1.Standing) bool {
+	return slices.Contains([]string{"active", "standby", "probation"}, x.Standing)
+}
 
 // narrowed are the prefixes that stand for the same keys below another prefix; some is false if there are no such keys.
 func narrowed(prefixes [][]byte, below []byte) (out [][]byte, some bool) {

@@ -76,9 +76,9 @@ var fields = []field{
 
 	number("group.least", "anchors that weigh at a time, at least; 4 or more unless none lies", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Least }),
 	number("group.most", "at most; 0: all anchors past probation weigh, and the others are 0", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Most }),
-	number("group.tolerates", "anchors that may fail at a time; each that was proven to lie and is barred adds one", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Tolerates }),
+	number("group.tolerates", "anchors that may fail at a time; each that was proven to lie while it weighed adds one for trust.surety_epochs", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Tolerates }),
 	number("group.load", "for each so many changes in an epoch one more anchor weighs; 0: load changes nothing", func(p *scope.Policy) *uint64 { return &p.Trust.Group.Load }),
-	number("group.replace", "epochs of absence after which an anchor on standby takes the place; 0: never", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Replace }),
+	number("group.replace", "epochs of absence after which an anchor on standby takes the place; 0: absence costs scores alone", func(p *scope.Policy) *uint32 { return &p.Trust.Group.Replace }),
 
 	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
 	duration("limits.pending", "how long a mutation under approval may wait for a quorum, at most, if that is longer: up to 2160h; 0s: no longer", func(p *scope.Policy) *time.Duration { return &p.Limits.Pending }),

@@ -10,10 +10,11 @@ import (
 )
 
 // GroupHelp states how groups are written.
-const GroupHelp = `4..7: so many anchors weigh at a time, and the others are on standby; or off. After a comma may follow
-tolerates=2, the anchors that may fail at a time (default: as many as the smallest group bears);
-replace=3, the epochs of absence after which an anchor on standby takes the place; and load=10000, the
-changes in an epoch for each of which one more anchor weighs (default: load changes nothing)`
+const GroupHelp = `4..7 lets four to seven anchors weigh at a time, and puts the others on standby; off gives every anchor
+a weight. More follows after commas: tolerates=2, the anchors that may fail at a time (default: as many
+as the smallest group bears); replace=3, the epochs of absence after which an anchor on standby takes
+the place; and load=10000, the changes in an epoch for each of which one more anchor weighs (default:
+load changes nothing)`
 
 // replaceAfter is the default of replace.
 const replaceAfter = 3
@@ -42,6 +43,9 @@ func ParseGroup(text string, m quorum.Mode) (g trust.Group, err error) {
 	}
 	g.Tolerates = (max(g.Least, 1) - 1) / each
 	for _, w := range words[1:] {
+		if w == "" {
+			return g, fmt.Errorf("%w: group: nothing follows a comma in %q", ErrSyntax, text)
+		}
 		switch key, value, _ := strings.Cut(w, "="); key {
 		case "tolerates":
 			g.Tolerates = uint32(number(value, 32))

@@ -34,6 +34,7 @@ type groupJSON struct {
 	Least     uint32 `json:"least"`
 	Most      uint32 `json:"most"`
 	Tolerates uint32 `json:"tolerates"`
+	Faults    uint32 `json:"faults"`  // anchors that were proven to lie, for which it bears one more each
 	Next      uint32 `json:"next"`    // places, if the epoch ended now
 	Changes   uint64 `json:"changes"` // in the epoch so far
 }
@@ -119,7 +120,7 @@ func (p Printer) group(r *aweighv1.TrustResponse) {
 		bounds = fmt.Sprintf("%d to %s", g.Least, bounds)
 	}
 	fmt.Fprintf(p.Out, "\ngroup: %s, for %d that may fail; with %s so far in this epoch, %d places in the next\n",
-		bounds, g.Tolerates, Count(int(g.Changes), "change"), g.Next)
+		bounds, g.Tolerates+g.Faults, Count(int(g.Changes), "change"), g.Next)
 	for _, a := range r.Anchors {
 		if a.Standing == "standby" && a.Why != "" {
 			fmt.Fprintf(p.Out, "%s is %s\n", Line(a.Name), a.Why)
@@ -196,7 +197,7 @@ func trustOf(r *aweighv1.TrustResponse, names map[string]string) trustJSON {
 		Anchors: []standingJSON{}, Proposals: []proposalJSON{},
 	}
 	if g := r.Group; g != nil {
-		out.Group = &groupJSON{g.Least, g.Most, g.Tolerates, g.Next, g.Changes}
+		out.Group = &groupJSON{g.Least, g.Most, g.Tolerates, g.Faults, g.Next, g.Changes}
 	}
 	for _, a := range r.Anchors {
 		out.Anchors = append(out.Anchors, standingJSON{

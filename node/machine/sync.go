@@ -70,6 +70,8 @@ func (s *catchUp) due(m *Machine) {
 	s.at = 0
 	if s.lacking(m) {
 		s.ask(m, m.turn())
+	} else {
+		s.end(m)
 	}
 }
 

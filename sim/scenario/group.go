@@ -43,15 +43,18 @@ func (s *Scenario) Groups() bool {
 // a third the group changes.
 func (d drawing) group(s *Scenario) {
 	n := &s.Network
-	least := 4
-	if n.Mode == "crash" {
-		least = 3
-	}
+	const least = 4 // as all modes allow
 	if !d.one(5) || n.Anchors <= least || s.Load.Bursts > 0 {
 		return
 	}
-	if n.EpochBlocks == 0 || n.EpochBlocks > 12 {
-		n.EpochBlocks = 3 + d.IntN(10)
+	if n.EpochBlocks < 8 || n.EpochBlocks > 16 {
+		n.EpochBlocks = 8 + d.IntN(6)
+	}
+	s.Govern = slices.Clone(s.Govern)
+	for i := range s.Govern {
+		if m := &s.Govern[i]; m.EpochBlocks > 0 {
+			m.EpochBlocks = max(m.EpochBlocks, 8) // in shorter epochs no anchor is absent
+		}
 	}
 	n.Group = d.someGroup(least, n.Anchors)
 	if d.one(2) {
@@ -63,7 +66,7 @@ func (d drawing) group(s *Scenario) {
 		if !d.one(3) {
 			to = d.someGroup(least, n.Anchors)
 		}
-		s.Govern = append(slices.Clone(s.Govern), Motion{Kind: "policy", At: d.between(0, s.Stop/2), Group: to})
+		s.Govern = append(s.Govern, Motion{Kind: "policy", At: d.between(0, s.Stop/2), Group: to})
 	}
 }
 
