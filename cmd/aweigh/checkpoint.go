@@ -182,9 +182,14 @@ func (s *session) cosigned(out io.Writer, c *client.Checkpoint) error {
 	if err := s.Printer.Checkpoint(c); err != nil {
 		return err
 	}
-	total := c.Epoch.Roster.Weights.Total()
-	faulty := c.Epoch.Policy.Rules.Mode.FaultBudget(total)
-	fmt.Fprintf(out, "%d of %s signed, with weight %d of %d\n", len(c.Cosigned), show.Count(len(c.Epoch.Roster.Anchors), "anchor"), c.Weight, total)
+	fmt.Fprintf(out, "%d of %s signed, with weight %d of %d\n", len(c.Cosigned), show.Count(len(c.Epoch.Roster.Anchors), "anchor"), c.Weight,
+		c.Epoch.Roster.Weights.Total())
+	return fewSigned(c)
+}
+
+// fewSigned is an error if all anchors that signed a checkpoint may lie.
+func fewSigned(c *client.Checkpoint) error {
+	faulty := c.Epoch.Policy.Rules.Mode.FaultBudget(c.Epoch.Roster.Weights.Total())
 	if c.Weight <= faulty {
 		return fmt.Errorf("%w: anchors of weight %d may lie together, and those that signed have no more", errFew, faulty)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/signer"
 	"github.com/aweigh/aweigh/internal/socket"
+	"github.com/aweigh/aweigh/internal/tiles"
 	"github.com/aweigh/aweigh/internal/token"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/node"
@@ -123,6 +124,9 @@ var codes = []struct {
 	{backup.ErrBroken, exitUnverified},
 	{backup.ErrNone, exitUnverified},
 	{backup.ErrName, exitUsage},
+	{tiles.ErrHead, exitUnverified},
+	{tiles.ErrDamaged, exitUnverified},
+	{tiles.ErrOther, exitUsage},
 	{errUnwell, exitUnwell},
 	{wysiwys.ErrHidden, exitHidden},
 	{errProvisional, exitProvisional},

@@ -71,7 +71,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 
 // endless are the commands that run until a signal ends them.
 var endless = map[string]bool{
-	"aweigh node": true, "aweigh devnet": true, "aweigh watch": true, "aweigh audit tail": true, "aweigh light": true,
+	"aweigh node": true, "aweigh devnet": true, "aweigh watch": true, "aweigh audit tail": true, "aweigh light": true, "aweigh tiles": true,
 }
 
 func (a *app) root() *cobra.Command {
@@ -111,7 +111,7 @@ func (a *app) root() *cobra.Command {
 	add("run", a.devnet(), a.node(), a.light(), a.init(), a.invite(), a.join(), a.backup(), a.restore())
 	add("keys", a.put(), a.get(), a.do(), a.del(), a.ls(), a.watch(), a.txn(), a.compact(), a.alias(), a.fork(), a.merge(), a.rollback())
 	add("know", a.status(), a.whoami(), a.login(), a.logout(), a.resolveCommand(), a.doctor(), a.history(), a.uid(), a.why(),
-		a.verify(), a.checkpoint(), a.auditCommand(), a.bench(), a.version())
+		a.verify(), a.checkpoint(), a.tiles(), a.auditCommand(), a.bench(), a.version())
 	add("govern", a.motion(), a.island(), a.ballotCommand(), a.voter(), a.anchor(), a.trust(), a.policy(), a.auth(), a.tokenCommand(),
 		a.scopeCommand(), a.usersCommand())
 	add("sim", a.sim())

@@ -1,6 +1,8 @@
 package show
 
 import (
+	"fmt"
+
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -46,4 +48,26 @@ func (p Printer) Checkpoint(c *client.Checkpoint) error {
 		out.Cosigned = append(out.Cosigned, x)
 	}
 	return p.JSON(out)
+}
+
+type tilesJSON struct {
+	Directory string `json:"directory"`
+	Origin    string `json:"origin"`
+	Size      int64  `json:"size"`  // entries
+	Added     int64  `json:"added"` // of them, by this run
+	Root      string `json:"root"`
+	Signed    int    `json:"signed"` // anchors
+	Weight    uint64 `json:"weight"` // of them
+	Total     uint64 `json:"total_weight"`
+}
+
+// Tiles writes what a directory of tiles holds under a checkpoint, of which it had some entries before.
+func (p Printer) Tiles(dir string, had int64, c *client.Checkpoint) error {
+	total := c.Epoch.Roster.Weights.Total()
+	if p.Format == JSON {
+		return p.JSON(tilesJSON{dir, c.Origin, c.Head.Size, c.Head.Size - had, c.Head.Root.String(), len(c.Cosigned), c.Weight, total})
+	}
+	_, err := fmt.Fprintf(p.Out, "%s: %s of %s, %d new; %d of %s signed, with weight %d of %d\n", Text(dir), Count(int(c.Head.Size), "entry"), c.Origin,
+		c.Head.Size-had, len(c.Cosigned), Count(len(c.Epoch.Roster.Anchors), "anchor"), c.Weight, total)
+	return err
 }

@@ -1,0 +1,149 @@
+package tiles
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/transparency-dev/formats/note"
+	"github.com/transparency-dev/merkle/rfc6962"
+	"github.com/transparency-dev/tessera/api"
+	"github.com/transparency-dev/tessera/client"
+	"github.com/transparency-dev/tessera/fsck"
+)
+
+// TestTesseraReadsTiles: the checker of Tessera accepts a directory that grew in steps, by the key of each anchor, and
+// finds one bent bit.
+func TestTesseraReadsTiles(t *testing.T) {
+	aweigh := build(t)
+	network := start(t, aweigh)
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := network.command(aweigh, args...).Output()
+		if err != nil {
+			t.Fatalf("aweigh %s: %v", strings.Join(args, " "), err)
+		}
+		return string(out)
+	}
+	dir := filepath.Join(t.TempDir(), "tiles")
+	var ops []string
+	for i := range 300 {
+		run("put", fmt.Sprintf("/k/%d", i%100), fmt.Sprint(i))
+		if i == 0 || i == 100 || i == 299 {
+			ops = append(ops, run("tiles", dir))
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "checkpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin, _, _ := strings.Cut(string(raw), "\n")
+	keys := strings.Fields(run("checkpoint", "--keys"))
+	if len(keys) != 4 {
+		t.Fatalf("%d keys", len(keys))
+	}
+	check := func(key string) error {
+		v, err := note.NewVerifier(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fsck.New(origin, v, client.FileFetcher{Root: dir}, hashes, fsck.Opts{N: 2}).Check(context.Background())
+	}
+	for _, key := range keys {
+		if err := check(key); err != nil {
+			t.Errorf("%s: %v; %v", key, err, ops)
+		}
+	}
+	for _, name := range []string{"tile/0/000", "tile/entries/000", "tile/1/000.p/1"} {
+		path := filepath.Join(dir, name)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bent := bytes.Clone(whole)
+		bent[len(bent)/2] ^= 1
+		if err := os.WriteFile(path, bent, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if check(keys[0]) == nil {
+			t.Errorf("%s is bent, and nothing is found", name)
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// hashes are those of the entries of a bundle.
+func hashes(bundle []byte) (all [][]byte, err error) {
+	var b api.EntryBundle
+	if err := b.UnmarshalText(bundle); err != nil {
+		return nil, err
+	}
+	for _, e := range b.Entries {
+		all = append(all, rfc6962.DefaultHasher.HashLeaf(e))
+	}
+	return all, nil
+}
+
+// build builds the program.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "aweigh")
+	c := exec.Command("go", "build", "-o", program, "./cmd/aweigh")
+	c.Dir = "../.."
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// devnet is a network that runs.
+type devnet struct{ env []string }
+
+func (d devnet) command(program string, args ...string) *exec.Cmd {
+	c := exec.Command(program, args...)
+	c.Env = d.env
+	return c
+}
+
+// start starts a network, and ends it with the test.
+func start(t *testing.T, program string) devnet {
+	t.Helper()
+	home := t.TempDir()
+	d := devnet{[]string{"HOME=" + home, "XDG_RUNTIME_DIR=" + filepath.Join(home, "run"), "PATH=" + os.Getenv("PATH")}}
+	if err := os.Mkdir(filepath.Join(home, "run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(filepath.Join(home, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := d.command(program, "devnet", "--nodes", "4", "--etcd-listen", "", "--data-dir", filepath.Join(home, "net"))
+	c.Stdout, c.Stderr = out, out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt)
+		_ = c.Wait()
+		_ = out.Close()
+	})
+	ready := regexp.MustCompile("ready: block")
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		said, err := os.ReadFile(out.Name())
+		if err == nil && ready.Match(said) {
+			return d
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the network does not start: %v\n%s", err, said)
+		}
+	}
+}
