@@ -29,7 +29,7 @@ func TestStandbysTakeThePlacesOfTheDead(t *testing.T) {
 	if len(weigh) != 4 || len(rest) != 2 {
 		t.Fatalf("%v weigh, and %v are on standby", weigh, rest)
 	}
-	if said := n.must("anchor", "ls", "--api", n.nodes[0].api); !strings.Contains(said, n.nodes[rest[0]].name+" is on standby: it takes the place of an anchor that") {
+	if said := n.must("anchor", "ls", "--api", n.nodes[0].api); !strings.Contains(said, n.nodes[rest[0]].name+" is on standby: it can take the place of an anchor that") {
 		t.Errorf("the list says why no anchor is on standby:\n%s", said)
 	}
 	stays := weigh[0]
