@@ -25,10 +25,10 @@ func (p *Policy) checkGroup() error {
 		return fmt.Errorf("%w: groups of %d anchors; in mode %s it takes %d, so that one may lie", ErrInvalid, g.Least, p.Rules.Mode, leastGroup)
 	}
 	if int64(g.Most) > int64(p.Limits.Anchors) {
-		return fmt.Errorf("%w: groups of up to %d anchors, where the policy takes %d", ErrInvalid, g.Most, p.Limits.Anchors)
+		return fmt.Errorf("%w: groups of up to %d anchors, and limits.anchors is %d", ErrInvalid, g.Most, p.Limits.Anchors)
 	}
 	if g.Replace > 0 && p.EpochBlocks < leastOfAbsence {
-		return fmt.Errorf("%w: in epochs of %d blocks no anchor is absent; it takes %d, or no replace", ErrInvalid, p.EpochBlocks, leastOfAbsence)
+		return fmt.Errorf("%w: in epochs of %d blocks no anchor is absent; epoch.blocks must be %d or more, or group.replace 0", ErrInvalid, p.EpochBlocks, leastOfAbsence)
 	}
 	for i := range p.Approvals {
 		if a := &p.Approvals[i]; a.Anchors > g.Least && !a.StepUp {

@@ -39,8 +39,8 @@ func TestGroupsAreChecked(t *testing.T) {
 		"asks for 6": func(p *Policy) {
 			p.Approvals = []Approval{{Matter: Policies, Num: 2, Den: 3, Anchors: 6, Window: time.Hour}}
 		},
-		"no anchor is absent":         func(p *Policy) { p.EpochBlocks = 7 },
-		"where the policy takes 1024": func(p *Policy) { p.Trust.Group.Most, p.Limits.Anchors = 1<<32-1, 1024 },
+		"no anchor is absent":    func(p *Policy) { p.EpochBlocks = 7 },
+		"limits.anchors is 1024": func(p *Policy) { p.Trust.Group.Most, p.Limits.Anchors = 1<<32-1, 1024 },
 	} {
 		p := DefaultPolicy(quorum.BFT)
 		p.Trust.Group = trust.Group{Least: 4, Most: 4, Tolerates: 1, Replace: 2}

@@ -87,10 +87,13 @@ func (l Ledger) Regroup(p Params, t Turn) (Ledger, []Change) {
 	if g.On() {
 		faults := l.Faults(t.Epoch)
 		size = g.Size(t.Mode, c.weighing, faults, t.Load, t.Short)
-		why = fmt.Sprintf("%d places, of %d to %d, for %d that may fail and %d mutations", size, g.Least, g.Most, int(g.Tolerates)+faults, t.Load)
 		size = min(size, max(c.there, int(g.Least)))
+		why = fmt.Sprintf("%d places, for %d that may fail", size, int(g.Tolerates)+faults)
+		if g.Load > 0 {
+			why += fmt.Sprintf(" and %d changes in the epoch", t.Load)
+		}
 	}
-	chosen := c.choose(size, g.On() && t.Before.Len() > 0)
+	chosen := c.choose(size, g.On(), g.On() && t.Before.Len() > 0)
 	next := Ledger{slices.Clone(l.standings)}
 	from := t.Epoch // in which the choice became final
 	if t.Height > 0 {
@@ -198,13 +201,14 @@ func order(a, b bool) int {
 	return 1
 }
 
-// choose reports which candidates weigh if there are size places: the first ones. Step by step, no more than one that
-// weighed goes, and none if another has left; and one is called, or as many as went.
-func (c *candidates) choose(size int, step bool) []bool {
+// choose reports which candidates weigh if there are size places: the first ones, but for absent ones if the group is
+// bounded. Step by step, no more than one that weighed goes, and none if another has left; and one is called, or as many
+// as went.
+func (c *candidates) choose(size int, bounded, step bool) []bool {
 	chosen := make([]bool, len(c.all))
 	stay, goes := 0, -1
 	for i := range c.all {
-		if c.all[i].weighs && (step || i < size) {
+		if c.all[i].weighs && (step || i < size && !(bounded && c.all[i].absent)) {
 			chosen[i] = true
 			stay++
 			if i >= size {
@@ -221,7 +225,7 @@ func (c *candidates) choose(size int, step bool) []bool {
 		stay--
 	}
 	for i := 0; i < len(c.all) && stay < size && calls > 0; i++ {
-		if !c.all[i].weighs && (!step || !c.all[i].absent || stay == 0) { // or no anchor would weigh
+		if !c.all[i].weighs && (!bounded || !c.all[i].absent || stay == 0) { // or no anchor would weigh
 			chosen[i] = true
 			stay++
 			calls--

@@ -74,6 +74,9 @@ func (a *app) init() *cobra.Command {
 				return err
 			}
 		}
+		if err := rules.Check(); err != nil { // before keys are made
+			return fmt.Errorf("%w: the policy: %w", errUsage, err)
+		}
 		if at, err := os.Stat(string(dir)); err == nil && !at.IsDir() {
 			return fmt.Errorf("%w: --data-dir is a directory, and %s is a file", errUsage, dir)
 		}

@@ -54,6 +54,9 @@ func issue(dir string) (Admin, error) {
 // flags are the settings of a node's port for clients of etcd, for its command line.
 func (x Node) flags() []string {
 	if x.Etcd == "" || x.EtcdCA == "" {
+		if x.Etcd == "" {
+			return nil
+		}
 		return []string{"--etcd-listen", x.Etcd}
 	}
 	return []string{"--etcd-listen", x.Etcd, "--etcd-cert-file", x.EtcdCert, "--etcd-key-file", x.EtcdKey, "--etcd-trusted-ca-file", x.EtcdCA}

@@ -23,7 +23,10 @@ func TestParseGroup(t *testing.T) {
 	if got, err := policytext.ParseGroup("3..5", quorum.Crash); err != nil || got.Tolerates != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, text := range []string{"", "0", "four", "4..", "..4", "4..7,", "4..7,load", "4,faults=1", "4..7,replace=-1", "5000000000", "off,load=1"} {
+	if got, err := policytext.ParseGroup("4..7, replace=2", quorum.BFT); err != nil || got.Replace != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, text := range []string{"off,replace=2", "4,replace=1,replace=2", "", "0", "four", "4..", "..4", "4..7,", "4..7,load", "4,faults=1", "4..7,replace=-1", "5000000000", "off,load=1"} {
 		if got, err := policytext.ParseGroup(text, quorum.BFT); !errors.Is(err, policytext.ErrSyntax) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -8,6 +9,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -18,6 +21,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/store/diskstore"
 	"github.com/aweigh/aweigh/trust"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -43,8 +47,11 @@ func lived(t *testing.T) (*store.Mem, aweigh.ScopeID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := store.NewMem()
-	n, err := node.New(node.Config{Genesis: g, Identity: identity, Anchor: &anchor, Store: s, Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
+	disk, err := diskstore.Open("data", diskstore.Options{FS: vfs.NewMem()}) // a Mem is for one goroutine
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := node.New(node.Config{Genesis: g, Identity: identity, Anchor: &anchor, Store: disk, Listen: []string{"/ip4/127.0.0.1/tcp/0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +73,15 @@ func lived(t *testing.T) (*store.Mem, aweigh.ScopeID) {
 	}
 	cancel()
 	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	s := store.NewMem()
+	var all []kv.Op
+	err = disk.Scan(nil, nil, false, func(k, v []byte) bool {
+		all = append(all, kv.Set(bytes.Clone(k), bytes.Clone(v)))
+		return true
+	})
+	if err := errors.Join(err, s.Commit(all, true), disk.Close()); err != nil || len(all) == 0 {
 		t.Fatal(err)
 	}
 	return s, g.Hash()

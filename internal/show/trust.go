@@ -119,11 +119,26 @@ func (p Printer) group(r *aweighv1.TrustResponse) {
 	if g.Least < g.Most {
 		bounds = fmt.Sprintf("%d to %s", g.Least, bounds)
 	}
-	fmt.Fprintf(p.Out, "\ngroup: %s, for %d that may fail; with %s so far in this epoch, %d places in the next\n",
-		bounds, g.Tolerates+g.Faults, Count(int(g.Changes), "change"), g.Next)
+	weigh := 0
+	for _, a := range r.Anchors {
+		if a.Weight > 0 {
+			weigh++
+		}
+	}
+	fmt.Fprintf(p.Out, "\ngroup: %s, large enough for %d that may fail; %d weigh now, and in the next epoch there are %d places, by %s so far\n",
+		bounds, g.Tolerates+g.Faults, weigh, g.Next, Count(int(g.Changes), "change"))
+	live := 0
 	for _, a := range r.Anchors {
 		if a.Standing == "standby" && a.Why != "" {
 			fmt.Fprintf(p.Out, "%s is %s\n", Line(a.Name), a.Why)
+		}
+		if a.Standing == "standby" && a.Missed == 0 {
+			live++
+		}
+	}
+	for _, a := range r.Anchors {
+		if a.Standing == "active" && a.Missed > 0 && live == 0 {
+			fmt.Fprintf(p.Out, "%s is absent, and no anchor on standby can take its place\n", Line(a.Name))
 		}
 	}
 }
