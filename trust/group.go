@@ -202,8 +202,8 @@ func order(a, b bool) int {
 }
 
 // choose reports which candidates weigh if there are size places: the first ones, but for absent ones if the group is
-// bounded. Step by step, no more than one that weighed goes, and none if another has left; and one is called, or as many
-// as went.
+// bounded. Step by step, no more than one that weighed goes, and none if another has left; and one is called, or as
+// many as went.
 func (c *candidates) choose(size int, bounded, step bool) []bool {
 	chosen := make([]bool, len(c.all))
 	stay, goes := 0, -1
