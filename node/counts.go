@@ -39,6 +39,7 @@ type Counts struct {
 type AnchorCounts struct {
 	ID        aweigh.AnchorID
 	Name      string // differs from that of every other anchor
+	Weight    uint64 // in this epoch; 0: on probation or standby
 	Nullified uint64 // of the views that it led
 	// Ahead is by how much the block of its last direct proposal was ahead of this node's clock when it arrived,
 	// negative if it was behind. Heard is false before the first one.
@@ -162,9 +163,12 @@ func (n *Replica) Counts() Counts {
 	for i := range c.Refused {
 		c.Refused[i] = m.refused[i].Load()
 	}
-	for _, a := range m.roster.Load().all {
+	roster := m.roster.Load()
+	for _, a := range roster.all {
 		ahead, heard := a.clock.last()
-		c.Anchors = append(c.Anchors, AnchorCounts{ID: a.id, Name: a.name, Nullified: a.nullified.Load(), Ahead: ahead, Heard: heard})
+		c.Anchors = append(c.Anchors, AnchorCounts{
+			ID: a.id, Name: a.name, Weight: roster.of.Weights.Of(a.id), Nullified: a.nullified.Load(), Ahead: ahead, Heard: heard,
+		})
 	}
 	return c
 }

@@ -163,6 +163,9 @@ func (g *groups) weighs(was, e *scope.Epoch, after trust.Ledger, short bool) map
 			calls--
 		}
 	}
+	if len(all) == 0 && len(best) > 0 { // all are absent, and none would weigh
+		all[best[0].id] = true
+	}
 	return all
 }
 

@@ -306,6 +306,7 @@ func TestWhatHappenedIsCounted(t *testing.T) {
 			{"aweigh_views_nullified_total", []string{"bnchor"}, 0, 1e6},
 			{"aweigh_reachable_weight", nil, 3, 1e9},
 			{"aweigh_anchor_reachable", []string{"anchor"}, 1, 1},
+			{"aweigh_anchor_weight", []string{"anchor"}, 1, 1e6},
 			{"aweigh_input_refused_total", []string{"forged"}, 0, 0},
 			{"aweigh_lost_state", nil, 0, 0},
 			{"aweigh_equivocation_proofs_total", nil, 0, 0},

@@ -67,6 +67,7 @@ var (
 	needed    = gauge("needed_weight", "Weight that a decision of the root scope needs.")
 	total     = gauge("total_weight", "Weight of all anchors of the root scope.")
 	mayFail   = gauge("anchor_failures_left", "Anchors of the root scope in reach that may still stop before nothing can be decided there; -1 if nothing can.")
+	weighs    = gauge("anchor_weight", "Weight of an anchor of the root scope in this epoch; 0 on probation or standby.", "anchor")
 	reachable = gauge("anchor_reachable", "1 if an anchor of the root scope is in reach and signs.", "anchor")
 	state     = gauge("anchor_state", "1 for the state that an anchor of the root scope is in, by what it says of itself.", "anchor", "state")
 	ahead     = gauge("anchor_clock_ahead_seconds", "By how much the last proposal of an anchor of the root scope was ahead of this node's clock on arrival.", "anchor")
@@ -143,6 +144,7 @@ func quorums(to emit, o node.Overview, c node.Counts) {
 	}
 	send(to, faulty, len(liars))
 	for _, a := range c.Anchors {
+		send(to, weighs, a.Weight, a.Name)
 		sendBool(to, reachable, slices.Contains(o.Reach.Anchors, a.ID), a.Name)
 		send(to, state, 1, a.Name, o.Reach.Says[a.ID].State.String())
 		send(to, nullified, a.Nullified, a.Name)
