@@ -49,7 +49,7 @@ func (a *app) tiles() *cobra.Command {
 			if *every == 0 || ctx.Err() != nil {
 				return err
 			}
-			if err != nil && !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, errFew) {
+			if err != nil && !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, errFew) && !errors.Is(err, tiles.ErrBusy) {
 				return err
 			}
 			if err != nil {

@@ -8,11 +8,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/aweigh/aweigh"
@@ -21,6 +24,7 @@ import (
 
 // Errors about a directory and what is to be kept in it.
 var (
+	ErrBusy    = errors.New("tiles: another process works on the directory")
 	ErrOther   = errors.New("tiles: the directory holds something else")
 	ErrDamaged = errors.New("tiles: the directory is damaged; remove it, and make it anew")
 	ErrHead    = errors.New("tiles: the entries are not those of the checkpoint")
@@ -33,12 +37,14 @@ const (
 
 	named  = "checkpoint"
 	staged = ".new" // files that no checkpoint has yet
+	locked = ".lock"
 )
 
 // Dir is a directory with the first Size entries of a log. What Add adds shows only after Seal, and is lost without.
 // It is not safe for concurrent use.
 type Dir struct {
 	at     *os.Root
+	lock   io.Closer
 	size   int64
 	levels []level
 	bundle []byte   // the entries after the last full bundle
@@ -52,8 +58,8 @@ type level struct {
 	hashes []tlog.Hash // after them, fewer than width
 }
 
-// Open opens a directory for the log of an origin, and makes it if there is none. Errors wrap ErrOther, ErrDamaged or
-// those of the file system.
+// Open opens a directory for the log of an origin, and makes it if there is none. Errors wrap ErrOther, ErrDamaged,
+// ErrBusy or those of the file system.
 func Open(dir, origin string) (*Dir, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -62,9 +68,13 @@ func Open(dir, origin string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{at: at}
+	lock, err := vfs.Default.Lock(filepath.Join(dir, locked)) // which ends with the process
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %s: %w", ErrBusy, dir, err), at.Close())
+	}
+	d := &Dir{at: at, lock: lock}
 	if err := d.load(dir, origin); err != nil {
-		return nil, errors.Join(err, at.Close())
+		return nil, errors.Join(err, at.Close(), lock.Close())
 	}
 	return d, nil
 }
@@ -126,7 +136,7 @@ func (d *Dir) vacant(dir string) error {
 		return err
 	}
 	for _, e := range all {
-		if e.Name() == "tile" || e.Name() == "lost+found" { // of an attempt that was cut off, or of a file system
+		if e.Name() == "tile" || e.Name() == locked || e.Name() == "lost+found" { // of an attempt that was cut off, or of a file system
 			continue
 		}
 		return fmt.Errorf("%w: %s has %s in it; name a new or an empty one", ErrOther, dir, e.Name())
@@ -135,7 +145,9 @@ func (d *Dir) vacant(dir string) error {
 }
 
 // Close ends the use of the directory, and drops what was added since the last Seal.
-func (d *Dir) Close() error { return errors.Join(d.at.RemoveAll(staged), d.at.Close()) }
+func (d *Dir) Close() error {
+	return errors.Join(d.at.RemoveAll(staged), d.at.Close(), d.lock.Close())
+}
 
 // Size is how many entries there are.
 func (d *Dir) Size() int64 { return d.size }

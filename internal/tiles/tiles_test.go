@@ -280,6 +280,27 @@ func TestOtherDirectoriesAreRefused(t *testing.T) {
 	}
 }
 
+// TestOneProcessAtATime: of two runs the later one could show an older checkpoint again, and files half written.
+func TestOneProcessAtATime(t *testing.T) {
+	dir := t.TempDir()
+	d, err := tiles.Open(dir, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tiles.Open(dir, origin); !errors.Is(err, tiles.ErrBusy) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = tiles.Open(dir, origin); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestLongEntriesAreRefused(t *testing.T) {
 	d, err := tiles.Open(t.TempDir(), origin)
 	if err != nil {
