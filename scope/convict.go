@@ -24,18 +24,23 @@ func (x *execution) judge(proofs []Proof) error {
 
 // convict brings proven faults to the trust ledger.
 func (x *execution) convict(evidence ...trust.Evidence) error {
-	if x.ledger == nil {
-		ledger, err := x.next.Ledger()
-		if err != nil {
-			return err
-		}
-		x.ledger = &ledger
+	ledger, err := x.standings()
+	if err != nil {
+		return err
 	}
-	ledger, changes := x.ledger.ApplyExplained(x.policy.Trust, evidence...)
+	ledger, changes := ledger.ApplyExplained(x.policy.Trust, evidence...)
 	x.result.Trust = append(x.result.Trust, changes...)
 	x.ledger = &ledger
 	x.tally.early = true // a liar keeps its weight no longer than that
 	return nil
+}
+
+// standings is the trust ledger as the block has left it so far.
+func (x *execution) standings() (trust.Ledger, error) {
+	if x.ledger != nil {
+		return *x.ledger, nil
+	}
+	return x.next.Ledger()
 }
 
 // ProofHash names a proof of fault, as the evidence of a change of trust does.

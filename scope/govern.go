@@ -366,7 +366,7 @@ func (x *execution) without(a aweigh.AnchorID) (failure, err error) {
 	}
 	w, failure := quorum.NewWeights(rest...)
 	if x.policy.Trust.Group.On() { // one on standby may take the place
-		ledger, err := x.next.Ledger()
+		ledger, err := x.standings()
 		if err != nil {
 			return nil, err
 		}

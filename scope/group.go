@@ -74,9 +74,9 @@ func (s *State) Group() (now GroupNow, err error) {
 	return now, nil
 }
 
-// settled is the weights of the anchors under a policy once its group has no more places than it needs, without load:
-// those to which the scope comes step by step. Without a group it is zero.
-func (u *succession) settled(p *Policy, after aweigh.Epoch) (quorum.Weights, error) {
+// settledWeights is the weights of the anchors under a policy once its group has no more places than it needs, without
+// load: those to which the scope comes step by step. Without a group it is zero.
+func (u *succession) settledWeights(p *Policy, after aweigh.Epoch) (quorum.Weights, error) {
 	if !p.Trust.Group.On() {
 		return quorum.Weights{}, nil
 	}

@@ -131,7 +131,7 @@ func (x *execution) impactOfDecision(d *Decision) (*Impact, error) {
 		return nil, err
 	}
 	r.seats(x.epoch, &policy, next)
-	small, err := u.settled(&policy, x.epoch.Number+1)
+	small, err := u.settledWeights(&policy, x.epoch.Number+1)
 	if err == nil && small.Len() > 0 {
 		few := Fewest(policy.Rules, small)
 		r.Is = FewestToFail{Stop: min(r.Is.Stop, few.Stop), Break: min(r.Is.Break, few.Break)}

@@ -113,7 +113,8 @@ func (n *Node) Status() machine.Status { return n.machine.Status() }
 func (n *Node) start() error {
 	m, err := machine.NewMachine(machine.MachineConfig{
 		Network: n.world.network, Key: n.key, Timing: n.world.Scenario.Network.Timing, Life: uint64(n.life) << 32, Bounds: nodeBounds(&n.world.Scenario.Bounds, n.number()),
-		// Blocks would hold little that is denied. An anchor on standby never proposes it.
+		// Without it, blocks would hold little that is denied. An anchor on standby leads no view, so what it took
+		// would wait for ever.
 		TakesDenied: n.number() == 0 && !n.world.Scenario.Groups() || n.liar != nil && n.liar.has("pose"),
 	}, n.Disk)
 	if err != nil {

@@ -20,7 +20,7 @@ type Group struct {
 	Most      uint32   // at most; 0: there is no standby, and all other fields are 0
 	Tolerates uint32   // so many of them may fail at a time; each that was proven to lie adds one for Params.SuretyEpochs
 	Load      uint64   // for each so many mutations in an epoch one more weighs; 0: load changes nothing
-	Replace   uint32   // epochs in a row without a ballot after which one on standby takes the place; 0: absence costs scores alone
+	Replace   uint32   // epochs in a row without a ballot after which another takes the place; 0: absence costs scores alone
 }
 
 // On reports whether some anchors can be on standby.
@@ -78,7 +78,7 @@ type Turn struct {
 // An anchor on standby takes the place of one that weighs if it has more than 9/8 of its score, or if that one was
 // absent for Group.Replace epochs in a row. No absent anchor is called, and those of one sponsor get no more than their
 // part of the places while there are others. At most one anchor that weighed goes on standby in an epoch, and none
-// where another has left; at most as many are called as went, but one. So the weights of the others can follow. There
+// where another has left. One is called in an epoch, or as many as left. So the weights of the others can follow. There
 // is one Change for each anchor that comes from standby or goes there. The receiver stays as it was.
 func (l Ledger) Regroup(p Params, t Turn) (Ledger, []Change) {
 	g := p.Group
@@ -87,6 +87,7 @@ func (l Ledger) Regroup(p Params, t Turn) (Ledger, []Change) {
 	if g.On() {
 		faults := l.Faults(t.Epoch)
 		size = g.Size(t.Mode, c.weighing, faults, t.Load, t.Short)
+		c.share(max(1, p.Sponsored.of(uint64(size))))
 		size = min(size, max(c.there, int(g.Least)))
 		why = fmt.Sprintf("%d places, for %d that may fail", size, int(g.Tolerates)+faults)
 		if g.Load > 0 {
@@ -153,9 +154,6 @@ func (l Ledger) candidates(p Params, t Turn) (c candidates) {
 	slices.SortFunc(c.all, func(a, b candidate) int {
 		return cmp.Or(order(b.absent, a.absent), cmp.Compare(b.rank(), a.rank()), order(a.weighs, b.weighs), bytes.Compare(a.Anchor[:], b.Anchor[:]))
 	})
-	if p.Group.On() {
-		c.share(max(1, p.Sponsored.of(uint64(p.Group.Size(t.Mode, c.weighing, l.Faults(t.Epoch), t.Load, t.Short)))))
-	}
 	return c
 }
 
@@ -203,7 +201,7 @@ func order(a, b bool) int {
 
 // choose reports which candidates weigh if there are size places: the first ones, but for absent ones if the group is
 // bounded. Step by step, no more than one that weighed goes, and none if another has left; and one is called, or as
-// many as went.
+// many as left.
 func (c *candidates) choose(size int, bounded, step bool) []bool {
 	chosen := make([]bool, len(c.all))
 	stay, goes := 0, -1
