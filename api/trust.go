@@ -49,7 +49,7 @@ func (s *service) Trust(ctx context.Context, req *connect.Request[aweighv1.Trust
 		NextStop: uint32(g.NextFew.Stop), NextBreak: uint32(g.NextFew.Break), NextStoppable: g.Stoppable, Policy: canon.Encode(e.Policy),
 	}
 	if now := &g.Group; now.On() {
-		out.Group = &aweighv1.Group{Least: now.Least, Most: now.Most, Tolerates: now.Tolerates, Next: uint32(now.Next), Changes: now.Changes, Faults: uint32(now.Faults)}
+		out.Group = &aweighv1.Group{Least: now.Least, Most: now.Most, Tolerates: now.Tolerates, Changes: now.Changes, Faults: uint32(now.Faults)}
 	}
 	out.Header.Epoch = uint64(e.Number)
 	self := s.at.Overview().Self

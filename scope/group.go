@@ -45,7 +45,6 @@ func (p *Policy) checkGroup() error {
 type GroupNow struct {
 	trust.Group
 	Faults  int    // anchors that were proven to lie, which let the group grow
-	Next    int    // places, if the epoch ended now
 	Changes uint64 // mutations in the epoch so far
 }
 
@@ -64,13 +63,6 @@ func (s *State) Group() (now GroupNow, err error) {
 		return now, err
 	}
 	now.Group, now.Changes, now.Faults = e.Policy.Trust.Group, t.load, ledger.Faults(e.Number+1)
-	weigh := 0
-	for st := range ledger.Seated() {
-		if e.Roster.Weights.Of(st.Anchor) > 0 {
-			weigh++
-		}
-	}
-	now.Next = now.Size(e.Policy.Rules.Mode, weigh, now.Faults, t.load, false)
 	return now, nil
 }
 

@@ -35,7 +35,7 @@ type groupJSON struct {
 	Most      uint32 `json:"most"`
 	Tolerates uint32 `json:"tolerates"`
 	Faults    uint32 `json:"faults"`  // anchors that were proven to lie, for which it bears one more each
-	Next      uint32 `json:"next"`    // places, if the epoch ended now
+	Next      uint32 `json:"next"`    // anchors that would weigh if the epoch ended now
 	Changes   uint64 `json:"changes"` // in the epoch so far
 }
 
@@ -125,8 +125,8 @@ func (p Printer) group(r *aweighv1.TrustResponse) {
 			weigh++
 		}
 	}
-	fmt.Fprintf(p.Out, "\ngroup: %s, large enough for %d that may fail; %d weigh now, and in the next epoch there are %d places, by %s so far\n",
-		bounds, g.Tolerates+g.Faults, weigh, g.Next, Count(int(g.Changes), "change"))
+	fmt.Fprintf(p.Out, "\ngroup: %s, large enough for %d that may fail; %d weigh now, and %d would in the next epoch, by %s so far\n",
+		bounds, g.Tolerates+g.Faults, weigh, r.NextSeats, Count(int(g.Changes), "change"))
 	live := 0
 	for _, a := range r.Anchors {
 		if a.Standing == "standby" && a.Why != "" {
@@ -212,7 +212,7 @@ func trustOf(r *aweighv1.TrustResponse, names map[string]string) trustJSON {
 		Anchors: []standingJSON{}, Proposals: []proposalJSON{},
 	}
 	if g := r.Group; g != nil {
-		out.Group = &groupJSON{g.Least, g.Most, g.Tolerates, g.Faults, g.Next, g.Changes}
+		out.Group = &groupJSON{g.Least, g.Most, g.Tolerates, g.Faults, r.NextSeats, g.Changes}
 	}
 	for _, a := range r.Anchors {
 		out.Anchors = append(out.Anchors, standingJSON{

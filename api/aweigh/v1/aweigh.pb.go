@@ -5590,9 +5590,8 @@ type Group struct {
 	Least         uint32                 `protobuf:"varint,1,opt,name=least,proto3" json:"least,omitempty"`
 	Most          uint32                 `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`
 	Tolerates     uint32                 `protobuf:"varint,3,opt,name=tolerates,proto3" json:"tolerates,omitempty"` // anchors that may fail at a time
-	Next          uint32                 `protobuf:"varint,4,opt,name=next,proto3" json:"next,omitempty"`           // places, if the epoch ended now
-	Changes       uint64                 `protobuf:"varint,5,opt,name=changes,proto3" json:"changes,omitempty"`     // in the epoch so far
-	Faults        uint32                 `protobuf:"varint,6,opt,name=faults,proto3" json:"faults,omitempty"`       // anchors that were proven to lie, for which the group bears one more each
+	Changes       uint64                 `protobuf:"varint,4,opt,name=changes,proto3" json:"changes,omitempty"`     // in the epoch so far
+	Faults        uint32                 `protobuf:"varint,5,opt,name=faults,proto3" json:"faults,omitempty"`       // anchors that were proven to lie, for which the group bears one more each
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5644,13 +5643,6 @@ func (x *Group) GetMost() uint32 {
 func (x *Group) GetTolerates() uint32 {
 	if x != nil {
 		return x.Tolerates
-	}
-	return 0
-}
-
-func (x *Group) GetNext() uint32 {
-	if x != nil {
-		return x.Next
 	}
 	return 0
 }
@@ -10791,14 +10783,13 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x0enext_stoppable\x18\x16 \x01(\bR\rnextStoppable\x12(\n" +
 	"\x06usages\x18\x17 \x03(\v2\x10.aweigh.v1.UsageR\x06usages\x12+\n" +
 	"\x04void\x18\x18 \x03(\v2\x17.aweigh.v1.VoidApproverR\x04void\x12&\n" +
-	"\x05group\x18\x19 \x01(\v2\x10.aweigh.v1.GroupR\x05group\"\x95\x01\n" +
+	"\x05group\x18\x19 \x01(\v2\x10.aweigh.v1.GroupR\x05group\"\x81\x01\n" +
 	"\x05Group\x12\x14\n" +
 	"\x05least\x18\x01 \x01(\rR\x05least\x12\x12\n" +
 	"\x04most\x18\x02 \x01(\rR\x04most\x12\x1c\n" +
-	"\ttolerates\x18\x03 \x01(\rR\ttolerates\x12\x12\n" +
-	"\x04next\x18\x04 \x01(\rR\x04next\x12\x18\n" +
-	"\achanges\x18\x05 \x01(\x04R\achanges\x12\x16\n" +
-	"\x06faults\x18\x06 \x01(\rR\x06faults\"\xa3\x01\n" +
+	"\ttolerates\x18\x03 \x01(\rR\ttolerates\x12\x18\n" +
+	"\achanges\x18\x04 \x01(\x04R\achanges\x12\x16\n" +
+	"\x06faults\x18\x05 \x01(\rR\x06faults\"\xa3\x01\n" +
 	"\fVoidApprover\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
