@@ -47,7 +47,7 @@ type Routes interface {
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
 	Lineage(ctx context.Context, key []byte, limit int) (node.KeyLineage, scope.Head, error)
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
-	ProveRange(ctx context.Context, key, end []byte) (*scope.RangeProof, scope.Head, error)
+	ProveRange(ctx context.Context, key, end []byte, at aweigh.Height) (*scope.RangeProof, scope.Head, error)
 	Judge(ctx context.Context, q node.ActionQuery, linearizable bool) ([]node.Said, error)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -88,7 +89,7 @@ func (s *service) ProveRange(ctx context.Context, req *connect.Request[aweighv1.
 	defer a.Until(ctx)
 	ctx, cancel := patient(a.In(ctx))
 	defer cancel()
-	p, head, err := s.route.ProveRange(ctx, req.Msg.Key, req.Msg.RangeEnd)
+	p, head, err := s.route.ProveRange(ctx, req.Msg.Key, req.Msg.RangeEnd, aweigh.Height(req.Msg.Height))
 	if err != nil {
 		return nil, problem(err)
 	}

@@ -54,13 +54,19 @@ func (a aged) Unwrap() error { return a.error }
 // whatever the others say, and gives each but the last half of the time that ctx leaves. If none holds, the error joins
 // what came of each node; it wraps scope.ErrProof if the answer of one does not hold.
 func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangeProof, r scope.RangeReport, err error) {
+	return v.RangeAt(ctx, key, end, 0)
+}
+
+// RangeAt is Range as of an earlier block of the scope that governs the whole range, of any age; 0 is the newest. Only
+// a node that holds the scope and has kept what the keys held then gives such an answer.
+func (v *Verified) RangeAt(ctx context.Context, key, end []byte, at aweigh.Height) (p *scope.RangeProof, r scope.RangeReport, err error) {
 	var failed []error // of the nodes asked so far
 	left := len(v.client.endpoints)
 	v.client.order(ctx, func(e *endpoint) bool {
 		share, cancel := shareOf(ctx, left)
 		defer cancel()
 		left--
-		if p, r, err = v.ask(share, e, key, end); err == nil {
+		if p, r, err = v.ask(share, e, key, end, at); err == nil {
 			return true
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
@@ -85,16 +91,16 @@ func shareOf(ctx context.Context, left int) (context.Context, context.CancelFunc
 }
 
 // ask asks one node.
-func (v *Verified) ask(ctx context.Context, e *endpoint, key, end []byte) (*scope.RangeProof, scope.RangeReport, error) {
+func (v *Verified) ask(ctx context.Context, e *endpoint, key, end []byte, at aweigh.Height) (*scope.RangeProof, scope.RangeReport, error) {
 	ask := method[aweighv1.ProveRangeRequest, aweighv1.ProveRangeResponse](aweighv1connect.NodeClient.ProveRange)
 	v.mu.Lock()
 	before := maps.Clone(v.seen) // what answers to later calls show is no measure for this one
 	v.mu.Unlock()
-	resp, err := ask.at(ctx, e, &aweighv1.ProveRangeRequest{Key: key, RangeEnd: end})
+	resp, err := ask.at(ctx, e, &aweighv1.ProveRangeRequest{Key: key, RangeEnd: end, Height: uint64(at)})
 	if err != nil {
 		return nil, scope.RangeReport{}, err
 	}
-	return v.holds(resp.Proof, key, end, before)
+	return v.holds(resp.Proof, key, end, at, before)
 }
 
 // Get reads one key. The error wraps ErrNotFound if it is absent, which the proof shows.
@@ -111,7 +117,7 @@ func (v *Verified) Get(ctx context.Context, key []byte) (scope.KeyValue, error) 
 
 // holds checks an answer to a question that was asked after some blocks were seen. Errors wrap scope.ErrProof, or are
 // those of check.
-func (v *Verified) holds(raw, key, end []byte, before map[aweigh.ScopeID]scope.Attestation) (*scope.RangeProof, scope.RangeReport, error) {
+func (v *Verified) holds(raw, key, end []byte, at aweigh.Height, before map[aweigh.ScopeID]scope.Attestation) (*scope.RangeProof, scope.RangeReport, error) {
 	p, err := scope.DecodeRangeProof(raw)
 	if err == nil && (!bytes.Equal(p.Key, key) || !bytes.Equal(p.End, end)) {
 		err = fmt.Errorf("%w: it is about another range", scope.ErrProof)
@@ -123,13 +129,19 @@ func (v *Verified) holds(raw, key, end []byte, before map[aweigh.ScopeID]scope.A
 	if err != nil {
 		return nil, r, err
 	}
-	if err := r.Fresh(aweigh.InstantOf(time.Now()), v.atMost); err != nil {
+	if at > 0 && (len(r.Parts) != 1 || r.Parts[0].Height != at) {
+		return nil, r, fmt.Errorf("%w: it is as of another block than %d", scope.ErrProof, at)
+	}
+	if err := r.Fresh(aweigh.InstantOf(time.Now()), v.atMost); at == 0 && err != nil {
 		return nil, r, aged{err}
 	}
 	if v.check != nil {
 		if err := v.check(p); err != nil {
 			return nil, r, err
 		}
+	}
+	if at > 0 {
+		return p, r, nil
 	}
 	return p, r, v.goesOn(r, before)
 }

@@ -35,7 +35,7 @@ func TestRangesAreProven(t *testing.T) {
 			{"/a", "", want[:1]}, {"/none", "", nil}, {"/b/1", "", want[1:2]}, {"/b/c/1", "", want[2:3]}, {"/b/none", "", nil},
 			{"/b/c/none", "", nil}, {"/", "0", want}, {"/b/", "/b0", want[1:3]}, {"/b/2", "/d", want[2:]},
 		} {
-			p, head, err := n.ProveRange(ctx, []byte(q.key), []byte(q.end))
+			p, head, err := n.ProveRange(ctx, []byte(q.key), []byte(q.end), 0)
 			if err != nil {
 				t.Fatalf("%s: %s to %s: %v", name, q.key, q.end, err)
 			}
@@ -83,7 +83,7 @@ func TestProvenReadsAreLinearizable(t *testing.T) {
 		proving.Go(func() {
 			for range 20 {
 				least, seen := acknowledged.Load(), int64(0)
-				p, _, err := c.nodes[n].ProveRange(ctx, []byte("/hot"), nil)
+				p, _, err := c.nodes[n].ProveRange(ctx, []byte("/hot"), nil, 0)
 				if err != nil {
 					t.Error(err)
 					return

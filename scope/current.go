@@ -49,9 +49,21 @@ func (s *State) Current() (keytree.Tree, error) {
 	if s.current != nil {
 		return *s.current, nil
 	}
+	tree, err := s.treeAsOf(math.MaxInt64, s.head.Height)
+	if err != nil {
+		return keytree.Tree{}, err
+	}
+	if root := tree.Root(); root != s.head.Current {
+		return tree, fmt.Errorf("%w: %d keys with root %s, where the head names %s", ErrCorrupt, tree.Len(), root.Short(), s.head.Current.Short())
+	}
+	return tree, nil
+}
+
+// treeAsOf is the tree of what the keys held as of a revision, with what was delegated up to a height.
+func (s *State) treeAsOf(rev int64, height aweigh.Height) (keytree.Tree, error) {
 	var g growing
 	var scratch []byte
-	err := s.each(nil, []byte{0}, math.MaxInt64, nil, func(k, record []byte) error {
+	err := s.each(nil, []byte{0}, rev, nil, func(k, record []byte) error {
 		var digest aweigh.Hash
 		digest, scratch = element(scratch, k, record)
 		escaped, _, _ := s.space.splitVersion(k)
@@ -66,13 +78,11 @@ func (s *State) Current() (keytree.Tree, error) {
 		return keytree.Tree{}, err
 	}
 	for i := range given {
-		g.add(HoldsScope, given[i].Prefix, given[i].Child)
+		if given[i].Height <= height {
+			g.add(HoldsScope, given[i].Prefix, given[i].Child)
+		}
 	}
-	tree := g.finish()
-	if root := tree.Root(); root != s.head.Current {
-		return tree, fmt.Errorf("%w: %d keys with root %s, where the head names %s", ErrCorrupt, tree.Len(), root.Short(), s.head.Current.Short())
-	}
-	return tree, nil
+	return g.finish(), nil
 }
 
 // Grown returns the state with its tree in memory if that is one that Lean keeps: then no block has to wait for it, and

@@ -144,6 +144,14 @@ func (g *Genesis) started() aweigh.Instant {
 	return g.Time
 }
 
+// firstRevision is that of the key space before the first block.
+func (g *Genesis) firstRevision() int64 {
+	if g.Descent != nil {
+		return g.Descent.Revision + 1 // what is earlier is the parent's history
+	}
+	return 1
+}
+
 // bound is what scopes above demand.
 func (g *Genesis) bound() Bound {
 	if g.Descent != nil {

@@ -75,7 +75,6 @@ func NewRangePart(a Ancestry, s *State, key, end []byte, most int) (p RangePart,
 	if !Covers([]byte(s.head.Prefix), key, end) {
 		return p, fmt.Errorf("%w: %q to %q", ErrElsewhere, key, end)
 	}
-	from, to := bounds(key, end)
 	tree, err := s.Current()
 	if err != nil {
 		return p, err
@@ -83,6 +82,73 @@ func NewRangePart(a Ancestry, s *State, key, end []byte, most int) (p RangePart,
 	if h := &a.Head.Header; h.Scope != s.head.Scope || h.Current != tree.Root() {
 		return p, fmt.Errorf("%w: block %d does not claim what the keys hold after block %d", ErrInvalid, h.Height, s.head.Height)
 	}
+	return newRangePart(a, tree, s.newest, key, end, most)
+}
+
+// NewOlderRangePart is NewRangePart as of an older block of s, which the header to which the ancestry leads claims: the
+// one before it. It makes the tree of that block from the records, which reads a version of each key. The error also
+// wraps ErrCompacted if the state has not kept all of them.
+func NewOlderRangePart(a Ancestry, s *State, key, end []byte, most int) (p RangePart, err error) {
+	h := &a.Head.Header
+	switch {
+	case !Covers([]byte(s.head.Prefix), key, end):
+		return p, fmt.Errorf("%w: %q to %q", ErrElsewhere, key, end)
+	case h.Scope != s.head.Scope || h.Height > s.head.Height+1:
+		return p, fmt.Errorf("%w: block %d does not claim what the keys held before block %d", ErrInvalid, h.Height, s.head.Height)
+	}
+	rev, err := s.revisionOf(h)
+	if err != nil {
+		return p, err
+	}
+	if rev < s.head.Compacted {
+		return p, fmt.Errorf("%w: block %d, of revision %d", ErrCompacted, h.Height-1, rev)
+	}
+	tree, err := s.treeAsOf(rev, h.Height-1)
+	if err != nil {
+		return p, err
+	}
+	if tree.Root() != h.Current {
+		return p, fmt.Errorf("%w: the records do not show what the keys held after block %d", ErrCompacted, h.Height-1)
+	}
+	return newRangePart(a, tree, func(key []byte) (KeyValue, bool, error) {
+		v, ok, err := s.asOf(key, rev)
+		v.Key = key
+		return v, ok, err
+	}, key, end, most)
+}
+
+// revisionOf is the revision of the key space after the block before a header: of the newest entry then, or of a newer
+// delegation.
+func (s *State) revisionOf(h *Header) (int64, error) {
+	g, err := s.Genesis()
+	if err != nil {
+		return 0, err
+	}
+	rev := g.firstRevision()
+	if h.LineageSize > 0 {
+		e, ok, err := s.Lineage().Entry(h.LineageSize - 1)
+		if err == nil && !ok {
+			err = fmt.Errorf("%w: entry %d of the lineage is missing", ErrCorrupt, h.LineageSize-1)
+		}
+		if err != nil {
+			return 0, err
+		}
+		rev = max(rev, e.Revision)
+	}
+	given, err := s.Delegations()
+	for i := range given {
+		if given[i].Height < h.Height {
+			rev = max(rev, given[i].Revision)
+		}
+	}
+	return rev, err
+}
+
+// newRangePart shows what the keys hold in a tree, of which content gives what each key holds.
+func newRangePart(
+	a Ancestry, tree keytree.Tree, content func(key []byte) (KeyValue, bool, error), key, end []byte, most int,
+) (p RangePart, err error) {
+	from, to := bounds(key, end)
 	leaves, err := tree.Prove(from, to, MaxRangeLeaves)
 	if errors.Is(err, keytree.ErrMany) {
 		err = fmt.Errorf("%w: there are more than %d", ErrLongRange, MaxRangeLeaves)
@@ -96,7 +162,7 @@ func NewRangePart(a Ancestry, s *State, key, end []byte, most int) (p RangePart,
 		if l.Kind != HoldsVersion {
 			continue
 		}
-		v, ok, err := s.newest(l.Key)
+		v, ok, err := content(l.Key)
 		if err == nil && !ok {
 			err = fmt.Errorf("%w: %q is in the tree alone", ErrCorrupt, l.Key)
 		}

@@ -120,7 +120,7 @@ func begin(g *Genesis) (*State, []kv.Op, error) {
 	s := &State{
 		view: view{space: spaceOf(id), bounds: &defaults},
 		head: Head{
-			Network: g.Network(), Scope: id, Prefix: canon.Bytes(g.Prefix()), Block: id, Time: g.Time, Revision: 1, Started: g.started(),
+			Network: g.Network(), Scope: id, Prefix: canon.Bytes(g.Prefix()), Block: id, Time: g.Time, Revision: g.firstRevision(), Started: g.started(),
 			LineageRoot: root, Ledger: ledger.Digest(), Under: epochDigest(raw), Agenda: agendaDigest(none),
 		},
 		cursor: first(1),
@@ -129,7 +129,7 @@ func begin(g *Genesis) (*State, []kv.Op, error) {
 		epoch:  epoch,
 	}
 	if d := g.Descent; d != nil { // earlier history is the parent's
-		s.head.Clocked, s.head.Revision, s.head.Compacted = true, d.Revision+1, d.Revision+1
+		s.head.Clocked, s.head.Compacted = true, s.head.Revision
 		s.cursor = first(d.Revision + 2)
 	}
 	s.head.Digest = s.digest()

@@ -170,9 +170,10 @@ func (a *app) get() *cobra.Command {
 			"The table cuts values of more than 60 characters, and ends them with …; other outputs have all.\n\n" +
 			"With --verified the answer carries its proof: that the value is the newest, that the key is absent, or\n" +
 			"that the list is complete. It is verified here, so that no node need be trusted; if the answer of one\n" +
-			"does not hold, the next is asked. --proof also writes the proof to a file, for \"aweigh verify\".\n\n" + keyHelp,
+			"does not hold, the next is asked. --proof also writes the proof to a file, for \"aweigh verify\". With --block\n" +
+			"they show what held after that block of the scope; \"aweigh history KEY\" lists blocks.\n\n" + keyHelp,
 		Example: "  aweigh get /greeting\n  aweigh get /greeting -o value\n  aweigh get /logo -o raw >logo.png\n  aweigh get / --prefix --limit 10\n" +
-			"  aweigh get /greeting --rev 2\n  aweigh get org@wikipedia.en/articles/42.v3",
+			"  aweigh get /greeting --rev 2\n  aweigh get /greeting --block 7 --proof then.proof\n  aweigh get org@wikipedia.en/articles/42.v3",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	rev := c.Flags().Int64("rev", 0, "as of this revision")

@@ -19,6 +19,7 @@ type proofFlags struct {
 	verified bool
 	network  string
 	atMost   time.Duration
+	block    uint64
 	command  *cobra.Command
 }
 
@@ -28,6 +29,8 @@ func (a *app) proofFlags(c *cobra.Command, without ...string) *proofFlags {
 	c.Flags().BoolVar(&f.verified, "verified", false, "believe no node: the answer carries its proof, which is verified here")
 	c.Flags().StringVar(&f.network, "network", "", "with --proof and --verified: identity of the network (default: that of the one that runs here)")
 	c.Flags().DurationVar(&f.atMost, "at-most", 10*time.Second, "with --proof and --verified: refuse what was the newest longer ago than this, by the clock here")
+	c.Flags().Uint64Var(&f.block, "block", 0, "with --proof and --verified: as of this block of the scope, of any age, and not of the newest")
+	c.MarkFlagsMutuallyExclusive("block", "at-most")
 	for _, flag := range without {
 		c.MarkFlagsMutuallyExclusive("proof", flag)
 		c.MarkFlagsMutuallyExclusive("verified", flag)
@@ -40,7 +43,10 @@ func (f *proofFlags) asked() bool { return f.verified || f.command.Flags().Chang
 
 // check refuses what a read without a proof would ignore.
 func (f *proofFlags) check() error {
-	for _, flag := range []string{"network", "at-most", "trusted"} {
+	if f.command.Flags().Changed("block") && f.block == 0 {
+		return fmt.Errorf("%w: --block is the height of a block, 1 or more", errUsage)
+	}
+	for _, flag := range []string{"network", "at-most", "block", "trusted"} {
 		if f.command.Flags().Changed(flag) && !f.asked() {
 			return fmt.Errorf("%w: --%s is for a read with --verified or --proof", errUsage, flag)
 		}
@@ -69,7 +75,7 @@ func (a *app) provenRange(ctx context.Context, s *session, f *proofFlags, key, e
 	if err != nil {
 		return p, r, err
 	}
-	p, r, err = s.Client.Verified(id, f.atMost, a.trustsRange).Range(ctx, key, end)
+	p, r, err = s.Client.Verified(id, f.atMost, a.trustsRange).RangeAt(ctx, key, end, aweigh.Height(f.block))
 	if err != nil || file == nil {
 		return p, r, err
 	}

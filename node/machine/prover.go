@@ -128,6 +128,18 @@ func (p *Prover) Claim(since aweigh.Instant) (a scope.Ancestry, err error) {
 	return p.lead(a, 0)
 }
 
+// ClaimAfter returns the ancestry of the final block after a height, whose header claims what the keys held after the
+// block at that height. Errors wrap ErrUncovered if there is none here, or ErrNoHandovers.
+func (p *Prover) ClaimAfter(at aweigh.Height) (a scope.Ancestry, err error) {
+	if a.Head, err = p.History.Finality(at + 1); err != nil {
+		if errors.Is(err, ErrNoBlock) {
+			err = fmt.Errorf("%w: %w", ErrUncovered, err)
+		}
+		return a, err
+	}
+	return p.lead(a, 0)
+}
+
 // ancestry is Ancestry, with the handovers up to a later epoch than that of the block, if that has begun.
 func (p *Prover) ancestry(above aweigh.Height, later aweigh.Epoch) (a scope.Ancestry, err error) {
 	if a.Head, err = p.History.Cover(p.State.Height(), above); err != nil {

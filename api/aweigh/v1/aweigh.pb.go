@@ -3478,6 +3478,7 @@ type ProveRangeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	RangeEnd      []byte                 `protobuf:"bytes,2,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"` // as in RangeRequest
+	Height        uint64                 `protobuf:"varint,3,opt,name=height,proto3" json:"height,omitempty"`                    // as of this block of the scope that governs the range; 0: the newest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3524,6 +3525,13 @@ func (x *ProveRangeRequest) GetRangeEnd() []byte {
 		return x.RangeEnd
 	}
 	return nil
+}
+
+func (x *ProveRangeRequest) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
 }
 
 type ProveRangeResponse struct {
@@ -10580,10 +10588,11 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\"P\n" +
 	"\rProveResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
-	"\x05proof\x18\x02 \x01(\fR\x05proof\"B\n" +
+	"\x05proof\x18\x02 \x01(\fR\x05proof\"Z\n" +
 	"\x11ProveRangeRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1b\n" +
-	"\trange_end\x18\x02 \x01(\fR\brangeEnd\"U\n" +
+	"\trange_end\x18\x02 \x01(\fR\brangeEnd\x12\x16\n" +
+	"\x06height\x18\x03 \x01(\x04R\x06height\"U\n" +
 	"\x12ProveRangeResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
 	"\x05proof\x18\x02 \x01(\fR\x05proof\"=\n" +
