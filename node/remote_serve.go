@@ -71,6 +71,7 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 	if len(a.Body) > referral.MaxBytes+referral.MaxBytes/8 {
 		a.Failure, a.Body = scope.FailureIn(scope.ErrTooMuch), nil
 	}
+	a.Shorten(&ask)
 	return canon.Encode(a), nil
 }
 

@@ -72,6 +72,7 @@ func (v *visitor) put(f *referral.Scope, x referral.Query, check func([]byte) er
 	}
 	v.travel(at, func() {
 		v.serve(at, x.Ask, func(a referral.Answer, err error) {
+			a.Shorten(&x.Ask)
 			v.travel(at, func() {
 				v.settle(f, at, a, err, func(err error) {
 					if err == nil && a.Failure == "" && check != nil {

@@ -22,10 +22,12 @@ const HedgeAfter = 150 * time.Millisecond
 const tries = 4
 
 // Inquiry asks the anchors of a foreign scope one question, until enough of them have given the same answer. It first
-// asks as many anchors as have more weight than may lie, and then one more whenever one fails or is slow. It begins
-// again when the scope moves on to another epoch. Answers as of different revisions may differ because the state
-// changed. Then the anchors are asked again: as of one revision that is late enough, if the question can be asked as
-// of one, and otherwise in the hope that the state does not change meanwhile.
+// asks as many anchors as have more weight than may lie, and then one more whenever one fails or is slow. The first and
+// those that are asked later give whole answers, and the others hashes (Castro and Liskov, OSDI 1999, section 5.1:
+// digest replies). Of an answer that is a proof it asks one anchor first. It begins again when the scope moves on to
+// another epoch. Answers as of different revisions may differ because the state changed. Then the anchors are asked
+// again: as of one revision that is late enough, if the question can be asked as of one, and otherwise in the hope that
+// the state does not change meanwhile.
 //
 // Next returns an anchor to ask, Hear takes its answer, Hedge is called when HedgeAfter has passed, and Result returns
 // the outcome. An Inquiry does no I/O. It changes its Scope; one lock must guard both.
@@ -41,6 +43,8 @@ type Inquiry struct {
 	trail      []Asked
 	asked, out int    // how many of order were asked, and how many of those have not answered
 	most       int    // how many of order may be asked by now
+	brief      int    // how many of order give their answers in brief, but for the first
+	whole      bool   // from now on none does
 	heard      uint64 // weight of the anchors that answered
 	refusing   uint64 // weight of those that refused the question
 	refusals   int    // and how many
@@ -92,6 +96,12 @@ func (q *Inquiry) begin() {
 	for q.most = 0; q.most < len(q.order) && weight <= q.all.budget; q.most++ {
 		weight += q.weight(q.order[q.most].Anchor)
 	}
+	if q.ask.Proves() {
+		q.most = min(q.most, 1)
+	}
+	if q.brief = q.most; q.whole || !q.ask.brevity() {
+		q.brief = 0
+	}
 }
 
 func (q *Inquiry) weight(a *scope.Anchor) uint64 { return q.epoch.Roster.Weights.Of(a.Key.ID()) }
@@ -108,7 +118,9 @@ func (q *Inquiry) Next() (x Query, ok bool) {
 	q.out++
 	p := q.order[q.asked-1]
 	q.trail = append(q.trail, Asked{Why: p, Err: ErrOutrun, round: q.round})
-	return Query{Anchor: p.Anchor, Ask: q.ask, round: q.round, epoch: q.epoch.Number}, true
+	x = Query{Anchor: p.Anchor, Ask: q.ask, round: q.round, epoch: q.epoch.Number}
+	x.Ask.Brief = q.asked > 1 && q.asked <= q.brief
+	return x, true
 }
 
 // Hear takes the answer to a query, or the error for which there is none, and how long that took. The caller has
@@ -119,6 +131,9 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 	}
 	if err == nil && a.Epoch != x.epoch && !a.refused() && q.of.epoch.Number == x.epoch { // it did not prove that epoch
 		err = fmt.Errorf("it is in epoch %d, and the scope in %d", a.Epoch, x.epoch)
+	}
+	if err == nil {
+		_, err = a.digest(x.Ask.Brief)
 	}
 	q.of.met(x.Anchor.Key.ID(), took, err)
 	if q.ended || x.round != q.round {
@@ -163,7 +178,7 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a Answer, err error) {
 			q.differ()
 			return
 		}
-		if q.out == 0 {
+		if q.out == 0 || q.wanting() {
 			q.more()
 		}
 	}
@@ -183,6 +198,8 @@ func (q *Inquiry) exhausted() {
 		return
 	}
 	switch {
+	case q.wanting() && !q.whole:
+		q.again()
 	case q.refusals == len(q.order) && q.unread: // that one says nothing of what was handed in
 		q.conclude(scope.ErrNoReader)
 	case q.refusals == len(q.order): // none took it
@@ -207,8 +224,18 @@ func (q *Inquiry) takes(by *scope.Anchor, a Answer) bool {
 	return true
 }
 
+// again asks for whole answers, because enough anchors agree and none of them gave its answer whole.
+func (q *Inquiry) again() {
+	q.whole = true
+	q.begin()
+}
+
 // differ asks again, because the answers differ. After the last try it ends the inquiry.
 func (q *Inquiry) differ() {
+	if q.wanting() && !q.whole {
+		q.again()
+		return
+	}
 	if q.try++; q.try == tries || q.ask.Proves() {
 		q.conclude(fmt.Errorf("%w: scope %q: %w", ErrMute, q.of.genesis.Prefix(), errDiffer))
 		return

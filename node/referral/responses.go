@@ -2,6 +2,7 @@ package referral
 
 import (
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -39,18 +40,28 @@ func (d *responses) hear(ask *Question, by *scope.Anchor, a Answer) bool {
 		a.Body = bareReceipts(a.Body)
 		d.take(d.bare, by, a)
 	}
-	_, _, ok := d.all.agreed()
+	_, _, ok := d.outcome()
 	return ok
 }
 
+// wanting reports whether enough anchors agree on an answer that none of them gave whole.
+func (d *responses) wanting() bool {
+	_, _, agreed := d.all.agreed()
+	_, _, ok := d.outcome()
+	return agreed && !ok
+}
+
 func (d *responses) take(to *agreement, by *scope.Anchor, a Answer) {
-	s := response{by: by.Key.ID(), sum: aweigh.Sum([]byte(a.Failure), []byte{0}, a.Body), Answer: a}
+	body, err := a.digest(true) // Inquiry.Hear has refused what was not to be brief
+	must.OK(err, "the digest of an answer")
+	s := response{by: by.Key.ID(), sum: aweigh.Sum([]byte(a.Failure), []byte{0}, body[:]), Answer: a}
 	to.hear(word{anchor: s.by, sum: s.sum, revision: a.Revision})
 	d.said = append(d.said, s)
 }
 
 // outcome returns the answer that enough anchors gave, and the anchors that gave another one. The revision of the
-// answer is one that an anchor named, and not above that of an honest anchor that gave the answer.
+// answer is one that an anchor named, and not above that of an honest anchor that gave the answer. ok is false if there
+// is none, or none of them gave it whole.
 func (d *responses) outcome() (a Answer, others []aweigh.AnchorID, ok bool) {
 	sum, revision, ok := d.all.agreed()
 	if !ok {
@@ -60,10 +71,13 @@ func (d *responses) outcome() (a Answer, others []aweigh.AnchorID, ok bool) {
 		return a, nil, false
 	}
 	var most uint64
+	var whole *Answer
 	for i := range d.said {
 		s := &d.said[i]
 		if s.sum != sum {
 			others = append(others, s.by)
+		} else if s.whole() {
+			whole = &s.Answer
 		}
 		if s.sum != sum || s.Revision != revision {
 			continue
@@ -78,5 +92,9 @@ func (d *responses) outcome() (a Answer, others []aweigh.AnchorID, ok bool) {
 			a, most = s.Answer, weight
 		}
 	}
+	if whole == nil {
+		return Answer{}, nil, false
+	}
+	a.Body, a.Digest = whole.Body, nil
 	return a, others, true
 }

@@ -35,6 +35,7 @@ type Question struct {
 	Newest bool  // the answer must be as new as every write acknowledged before
 	At     int64 // as of this revision; 0: the newest of the anchor
 	Body   []byte
+	Brief  bool // a hash in place of a long body suffices: another anchor gives it whole
 }
 
 // Answer is an anchor's answer to a Question.
@@ -46,6 +47,7 @@ type Answer struct {
 	Revision int64          // up to which the scope is closed at that block
 	Failure  string         // scope.FailureIn; "" if there is none
 	Body     []byte
+	Digest   []byte // SHA-256 of a body that is left out; empty if none is
 
 	Paid int // bytes of Body that the asker has paid for; not on the wire
 }
@@ -53,6 +55,31 @@ type Answer struct {
 // Said sets the position of an answer to that of a head.
 func (a *Answer) Said(h *scope.Head) {
 	a.Height, a.Time, a.Revision = h.Height, h.Time, h.ClosedTimestamp()
+}
+
+// Shorten leaves out a body that is longer than its hash, if the question permits that.
+func (a *Answer) Shorten(ask *Question) {
+	if ask.Brief && len(a.Body) > len(aweigh.Hash{}) {
+		sum := aweigh.Sum(a.Body)
+		a.Body, a.Digest = nil, sum[:]
+	}
+}
+
+// errDigest means that an answer leaves out what it should not, or names it in no known form.
+var errDigest = errors.New("it leaves out a body that was asked for")
+
+// whole reports whether the answer has its body.
+func (a *Answer) whole() bool { return len(a.Digest) == 0 }
+
+// digest is the hash of the body. The error is errDigest if the answer may not leave it out.
+func (a *Answer) digest(brief bool) (aweigh.Hash, error) {
+	switch {
+	case a.whole():
+		return aweigh.Sum(a.Body), nil
+	case !brief || len(a.Body) > 0 || len(a.Digest) != len(aweigh.Hash{}):
+		return aweigh.Hash{}, errDigest
+	}
+	return aweigh.Hash(a.Digest), nil
 }
 
 // RangeList holds ranges of keys, in the sense of scope.Op.
@@ -100,6 +127,9 @@ func (a *Question) Pins() bool { return a.Kind == AskLook || a.Kind == AskEvents
 func (a *Question) Proves() bool {
 	return a.Kind == AskProve || a.Kind == AskReferrals || a.Kind == AskProveRange
 }
+
+// brevity reports whether some anchors may answer the question with a hash.
+func (a *Question) brevity() bool { return a.Kind != AskSubmit && !a.Proves() }
 
 // cacheable reports whether an answer may be given again for a while.
 func (a *Question) cacheable() bool {
