@@ -214,11 +214,19 @@ func (d *Dir) push(l int, h tlog.Hash) error {
 	return d.push(l+1, fold(hashes))
 }
 
+// Check returns an error that wraps ErrHead if the entries are not those that a head names.
+func (d *Dir) Check(head lineage.Head) error {
+	if got := d.Root(); head.Size != d.size || head.Root != got {
+		return fmt.Errorf("%w: %d entries with the root %s, where it names %d with %s", ErrHead, d.size, got, head.Size, head.Root)
+	}
+	return nil
+}
+
 // Seal shows what was added, under a checkpoint with its signatures. The error wraps ErrHead if the entries are not
 // those that the head names; then nothing is shown.
 func (d *Dir) Seal(head lineage.Head, note []byte) error {
-	if got := d.Root(); head.Size != d.size || head.Root != got {
-		return fmt.Errorf("%w: %d entries with the root %s, where it names %d with %s", ErrHead, d.size, got, head.Size, head.Root)
+	if err := d.Check(head); err != nil {
+		return err
 	}
 	for l := range d.levels {
 		if at := &d.levels[l]; len(at.hashes) > 0 {
