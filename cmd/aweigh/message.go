@@ -30,7 +30,7 @@ func usageHelps(err error) bool { return errors.Is(err, errUsage) || errors.Is(e
 // packages matches the beginnings of errors that are for programmers: the package
 // that made them, and the sentinel for the command line.
 var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:action|alias|api|audit|auth|authn|autocompact|aweigh|backup|ballotdir|bench|box|canon|certs|client|config|daemon|device|devnet|etcd|founding|home|keyfile|kv|` +
-	`keytree|lineage|node|oidc|p2p|policytext|quorum|reconcile|replay|report|requestlog|running|scope|show|signer|sim|socket|store|tiles|token|trust|txntext|usage|votes|wysiwys): )+`)
+	`keytree|lineage|node|oidc|p2p|policytext|quorum|reconcile|replay|report|requestlog|running|scope|show|signer|sim|socket|store|tiles|token|trust|txntext|usage|votes|witness|wysiwys): )+`)
 
 // decoder matches what the decoder of CBOR says of types of Go.
 var decoder = regexp.MustCompile(`cbor: cannot unmarshal [^\n]* (?:of type|into Go) [^\n:;]*`)
