@@ -23,6 +23,7 @@ import (
 	"github.com/aweigh/aweigh/internal/socket"
 	"github.com/aweigh/aweigh/internal/tiles"
 	"github.com/aweigh/aweigh/internal/token"
+	"github.com/aweigh/aweigh/internal/witness"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/fsck"
@@ -64,9 +65,9 @@ const exitHelp = `Exit codes:
      failed or its time had passed, a decision is void, superseded, rejected or expired,
      a login was denied or not done in time, or it would change nothing: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
-  6  no node, too few anchors, or no issuer of a login, can be reached
+  6  no node, too few anchors or witnesses, or no issuer of a login, can be reached
   7  a proof, a trail, a ballot, a token, a replay, a backup, a store or the file of
-     "checkpoint --since" does not hold, or is not one
+     "checkpoint --since" does not hold, or is not one, or a witness signed another history
   8  the node's disk failed, or its store is damaged
   9  "doctor" found a failing check
   10 ordered, and it waits for approval as a motion: nothing changed yet; of "auth can-i":
@@ -127,6 +128,8 @@ var codes = []struct {
 	{tiles.ErrHead, exitUnverified},
 	{tiles.ErrDamaged, exitUnverified},
 	{tiles.ErrOther, exitUsage},
+	{witness.ErrSplit, exitUnverified},
+	{witness.ErrPolicy, exitUsage},
 	{errUnwell, exitUnwell},
 	{wysiwys.ErrHidden, exitHidden},
 	{errProvisional, exitProvisional},
@@ -188,6 +191,7 @@ var codes = []struct {
 	{client.ErrUnread, exitUnreachable},
 	{client.ErrUnreachable, exitUnreachable},
 	{errFew, exitUnreachable},
+	{witness.ErrFew, exitUnreachable},
 	{errIssuer, exitUnreachable},
 	{running.ErrNone, exitUnreachable},
 	{running.ErrMany, exitUsage},

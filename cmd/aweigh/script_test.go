@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 			keyWork = 10
 			os.Exit(run())
 		},
-		"motioned": motioned,
+		"motioned":   motioned,
+		"witnessing": witnessing,
 	})
 }
 
@@ -41,6 +42,7 @@ func (m waiting) Run() int {
 //	[!] code N aweigh …    runs a command that must exit with N
 //	await FILE TEXT         waits until a file holds a text
 //	motioned FILE           makes the files of a motion for tests (see there)
+//	witnessing NAME         serves a witness, and prints its line of a policy
 //	[long] …                holds with AWEIGH_TESTS=all, and if -run names tests
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,9 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/tiles"
+	"github.com/aweigh/aweigh/internal/witness"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -26,11 +29,21 @@ func (a *app) tiles() *cobra.Command {
 			"checkpoint names, and the checkpoint from the network's identity.\n\n" +
 			"An entry is the canonical CBOR of a change: the key, the author and for whom it acted,\n" +
 			"the object, hashes of values; values never. Who reads the directory reads them all.\n\n" +
+			"With --witnesses it asks witnesses of transparency logs to sign, too (C2SP:\n" +
+			"tlog-witness), and shows a checkpoint only with the cosignatures that the file's quorum\n" +
+			"takes. A witness signs no second history, so a network that shows different histories\n" +
+			"to different readers is found. The file is a policy (C2SP: tlog-policy), of lines such as\n\n" +
+			"  witness w1 w1.example+33a8b2cd+BNV… https://w1.example\n" +
+			"  witness w2 w2.example+0f1e2d3c+BKa… https://w2.example/log\n" +
+			"  group two all w1 w2\n" +
+			"  quorum two\n\n" +
 			"With --every it goes on until interrupted. The exit code is 6 if so few anchors signed\n" +
-			"that all of them might lie.",
-		Example: "  aweigh tiles ./history\n  aweigh tiles ./history --every 1m\n  aweigh tiles ./secrets --scope /registry/secrets/",
+			"that all of them might lie, or too few witnesses, and 7 if a witness signed another\n" +
+			"history.",
+		Example: "  aweigh tiles ./history\n  aweigh tiles ./history --every 1m\n  aweigh tiles ./history --witnesses policy.txt\n  aweigh tiles ./secrets --scope /registry/secrets/",
 	}
 	every := c.Flags().Duration("every", 0, "add what is new so often, until interrupted")
+	witnesses := c.Flags().String("witnesses", "", "file with the witnesses that are to sign, and how many must (C2SP: tlog-policy)")
 	network := c.Flags().String("network", "", "identity of the network (default: that of the node that runs here, or else the node's statement)")
 	a.trustingFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
@@ -40,16 +53,17 @@ func (a *app) tiles() *cobra.Command {
 		if !c.Flags().Changed("network") {
 			*network = s.network
 		}
+		policy, err := witnessesOf(*witnesses)
+		if err != nil {
+			return err
+		}
 		id, err := s.networkOf(ctx, *network)
 		if err != nil {
 			return err
 		}
 		for {
-			err := a.tile(ctx, s, id, args[0])
-			if *every == 0 || ctx.Err() != nil {
-				return err
-			}
-			if err != nil && !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, errFew) && !errors.Is(err, tiles.ErrBusy) {
+			err := a.tile(ctx, s, id, args[0], policy)
+			if *every == 0 || ctx.Err() != nil || err != nil && !passes(err) {
 				return err
 			}
 			if err != nil {
@@ -64,8 +78,35 @@ func (a *app) tiles() *cobra.Command {
 	})
 }
 
+// passes reports whether a later run may succeed where this one failed.
+func passes(err error) bool {
+	switch {
+	case errors.Is(err, tiles.ErrDamaged):
+		return false
+	case errors.Is(err, client.ErrUnreachable), errors.Is(err, errFew), errors.Is(err, witness.ErrFew), errors.Is(err, tiles.ErrBusy):
+		return true
+	}
+	return false
+}
+
+// witnessesOf reads the policy of a file, if there is a name.
+func witnessesOf(name string) (*witness.Policy, error) {
+	if name == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := witness.Parse(string(text))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return p, err
+}
+
 // tile brings a directory up to the head of the history of the scope that --scope names.
-func (a *app) tile(ctx context.Context, s *session, network aweigh.NetworkID, dir string) (err error) {
+func (a *app) tile(ctx context.Context, s *session, network aweigh.NetworkID, dir string, policy *witness.Policy) (err error) {
 	head, err := a.tileHead(ctx, s, network)
 	if err != nil {
 		return err
@@ -84,10 +125,36 @@ func (a *app) tile(ctx context.Context, s *session, network aweigh.NetworkID, di
 			return err
 		}
 	}
-	if err := d.Seal(head.Head, votes.Note(head.Text(), head.Cosigned)); err != nil {
+	if err := d.Check(head.Head); err != nil {
 		return err
 	}
-	return s.tiled(dir, had, head)
+	note, out := votes.Note(head.Text(), head.Cosigned), show.Tiles{Directory: dir, Had: had, Checkpoint: head}
+	if policy != nil {
+		by, err := s.witnessed(ctx, policy, witness.Submission{Checkpoint: head.Checkpoint, Note: note, Old: had, Prove: d.Prove})
+		if err != nil {
+			return err
+		}
+		note, out.Witnesses, out.Signed = by.Note, policy.Len(), by.Names
+	}
+	if err := d.Seal(head.Head, note); err != nil {
+		return err
+	}
+	if err := s.Printer.Tiles(out); err != nil {
+		return err
+	}
+	return fewSigned(head)
+}
+
+// witnessed asks witnesses to cosign, and prints which did not though enough did.
+func (s *session) witnessed(ctx context.Context, p *witness.Policy, c witness.Submission) (witness.Cosigned, error) {
+	defer s.waitsFor("the cosignatures of witnesses")()
+	by, err := p.Cosign(ctx, c)
+	if err == nil {
+		for _, err := range by.Failed {
+			fmt.Fprintf(s.told, "aweigh: %s\n", message(err))
+		}
+	}
+	return by, err
 }
 
 func (a *app) tileHead(ctx context.Context, s *session, network aweigh.NetworkID) (*client.Checkpoint, error) {
@@ -131,12 +198,4 @@ func added(ctx context.Context, s *session, d *tiles.Dir, to int64) error {
 		err = fmt.Errorf("%w: the node returned %d entries of %d", scope.ErrProof, d.Size(), to)
 	}
 	return err
-}
-
-// tiled prints what a directory has now.
-func (s *session) tiled(dir string, had int64, c *client.Checkpoint) error {
-	if err := s.Printer.Tiles(dir, had, c); err != nil {
-		return err
-	}
-	return fewSigned(c)
 }

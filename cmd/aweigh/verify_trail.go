@@ -15,14 +15,16 @@ import (
 
 // trailFlags are the flags of verify that are about trails.
 type trailFlags struct {
-	file, checkpoint, prefix string
-	bare                     bool
+	file, checkpoint, witnesses, prefix string
+	bare                                bool
 }
 
 func (f *trailFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "audit", "", "verify this trail, which \"aweigh audit tail\" wrote")
 	c.Flags().StringVar(&f.checkpoint, "checkpoint", "",
 		"with --audit: a file of \"aweigh checkpoint\", a state that the trail must go through")
+	c.Flags().StringVar(&f.witnesses, "witnesses", "",
+		"with --checkpoint: file with the witnesses that signed it, and how many must have (C2SP: tlog-policy)")
 	c.Flags().StringVar(&f.prefix, "prefix", "",
 		"with --audit: the trail is of the keys that begin so, and may hide entries")
 	c.Flags().BoolVar(&f.bare, "bare-times", false,
@@ -34,6 +36,8 @@ func (f *trailFlags) chosen(args []string) (bool, error) {
 	switch {
 	case f.file == "" && (f.checkpoint != "" || f.bare || f.prefix != ""):
 		return false, fmt.Errorf("%w: --checkpoint, --prefix and --bare-times are about a trail, which --audit names", errUsage)
+	case f.checkpoint == "" && f.witnesses != "":
+		return false, fmt.Errorf("%w: --witnesses is about a note, which --checkpoint names", errUsage)
 	case (f.file == "") == (len(args) == 0):
 		return false, fmt.Errorf("%w: name the file of a proof, or one of a trail with --audit", errUsage)
 	}
@@ -59,6 +63,13 @@ func (a *app) verifyTrail(p show.Printer, f *trailFlags, network string, pinned 
 		c, note, err := readCheckpoint(f.checkpoint)
 		if err != nil {
 			return err
+		}
+		if policy, err := witnessesOf(f.witnesses); err != nil {
+			return err
+		} else if policy != nil {
+			if _, err := policy.Check(note); err != nil {
+				return fmt.Errorf("%w: %s: %w", scope.ErrProof, f.checkpoint, err)
+			}
 		}
 		o.Note = &c
 		o.NoteSigned = func(epochs []*scope.Epoch) error { return cosignedIn(epochs, c.Origin, note) }

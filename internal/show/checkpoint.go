@@ -50,24 +50,39 @@ func (p Printer) Checkpoint(c *client.Checkpoint) error {
 	return p.JSON(out)
 }
 
-type tilesJSON struct {
-	Directory string `json:"directory"`
-	Origin    string `json:"origin"`
-	Size      int64  `json:"size"`  // entries
-	Added     int64  `json:"added"` // of them, by this run
-	Root      string `json:"root"`
-	Signed    int    `json:"signed"` // anchors
-	Weight    uint64 `json:"weight"` // of them
-	Total     uint64 `json:"total_weight"`
+// Tiles is what a directory of tiles holds under a checkpoint.
+type Tiles struct {
+	Directory  string
+	Had        int64 // entries before
+	Checkpoint *client.Checkpoint
+	Witnesses  int      // that were asked to sign
+	Signed     []string // the names of those that did
 }
 
-// Tiles writes what a directory of tiles holds under a checkpoint, of which it had some entries before.
-func (p Printer) Tiles(dir string, had int64, c *client.Checkpoint) error {
+type tilesJSON struct {
+	Directory string   `json:"directory"`
+	Origin    string   `json:"origin"`
+	Size      int64    `json:"size"`  // entries
+	Added     int64    `json:"added"` // of them, by this run
+	Root      string   `json:"root"`
+	Signed    int      `json:"signed"` // anchors
+	Weight    uint64   `json:"weight"` // of them
+	Total     uint64   `json:"total_weight"`
+	Witnesses []string `json:"witnesses,omitempty"` // that signed
+}
+
+// Tiles writes what a directory of tiles holds.
+func (p Printer) Tiles(t Tiles) error {
+	c := t.Checkpoint
 	total := c.Epoch.Roster.Weights.Total()
 	if p.Format == JSON {
-		return p.JSON(tilesJSON{dir, c.Origin, c.Head.Size, c.Head.Size - had, c.Head.Root.String(), len(c.Cosigned), c.Weight, total})
+		return p.JSON(tilesJSON{t.Directory, c.Origin, c.Head.Size, c.Head.Size - t.Had, c.Head.Root.String(), len(c.Cosigned), c.Weight, total, t.Signed})
 	}
-	_, err := fmt.Fprintf(p.Out, "%s: %s of %s, %d new; %d of %s signed, with weight %d of %d\n", Text(dir), Count(int(c.Head.Size), "entry"), c.Origin,
-		c.Head.Size-had, len(c.Cosigned), Count(len(c.Epoch.Roster.Anchors), "anchor"), c.Weight, total)
+	witnesses := ""
+	if t.Witnesses > 0 {
+		witnesses = fmt.Sprintf("; %d of %s signed", len(t.Signed), Count(t.Witnesses, "witness"))
+	}
+	_, err := fmt.Fprintf(p.Out, "%s: %s of %s, %d new; %d of %s signed, with weight %d of %d%s\n", Text(t.Directory), Count(c.Head.Size, "entry"),
+		c.Origin, c.Head.Size-t.Had, len(c.Cosigned), Count(len(c.Epoch.Roster.Anchors), "anchor"), c.Weight, total, witnesses)
 	return err
 }
