@@ -106,44 +106,66 @@ func build(t *testing.T) string {
 }
 
 // devnet is a network that runs.
-type devnet struct{ env []string }
+type devnet struct {
+	env     []string
+	dir     string // with its data
+	process *exec.Cmd
+}
 
-func (d devnet) command(program string, args ...string) *exec.Cmd {
+func (d *devnet) command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(program, args...)
 	c.Env = d.env
 	return c
 }
 
 // start starts a network, and ends it with the test.
-func start(t *testing.T, program string) devnet {
+func start(t *testing.T, program string) *devnet {
 	t.Helper()
 	home := t.TempDir()
-	d := devnet{[]string{"HOME=" + home, "XDG_RUNTIME_DIR=" + filepath.Join(home, "run"), "PATH=" + os.Getenv("PATH")}}
+	d := &devnet{
+		env: []string{"HOME=" + home, "XDG_RUNTIME_DIR=" + filepath.Join(home, "run"), "PATH=" + os.Getenv("PATH")},
+		dir: filepath.Join(home, "net"),
+	}
 	if err := os.Mkdir(filepath.Join(home, "run"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out, err := os.Create(filepath.Join(home, "out"))
+	d.run(t, program)
+	t.Cleanup(func() { d.stop(t) })
+	return d
+}
+
+// run runs the network of the directory.
+func (d *devnet) run(t *testing.T, program string) {
+	t.Helper()
+	out, err := os.Create(d.dir + ".out")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := d.command(program, "devnet", "--nodes", "4", "--etcd-listen", "", "--data-dir", filepath.Join(home, "net"))
-	c.Stdout, c.Stderr = out, out
-	if err := c.Start(); err != nil {
+	defer out.Close()
+	d.process = d.command(program, "devnet", "--etcd-listen", "", "--data-dir", d.dir)
+	d.process.Stdout, d.process.Stderr = out, out
+	if err := d.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = c.Process.Signal(os.Interrupt)
-		_ = c.Wait()
-		_ = out.Close()
-	})
 	ready := regexp.MustCompile("ready: block")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		said, err := os.ReadFile(out.Name())
 		if err == nil && ready.Match(said) {
-			return d
+			return
 		}
 		if time.Now().After(end) {
 			t.Fatalf("the network does not start: %v\n%s", err, said)
 		}
+	}
+}
+
+// stop stops it.
+func (d *devnet) stop(t *testing.T) {
+	t.Helper()
+	if err := d.process.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.process.Wait(); err != nil {
+		t.Fatal(err)
 	}
 }
