@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 )
@@ -237,4 +239,62 @@ func TestRangeProofBearsNoChange(t *testing.T) {
 			t.Fatalf("byte %d of %d changed from %#x to %#x: %q to %q holds %v", i, len(raw), raw[i], bent[i], p.Key, p.End, listed(r.Kvs))
 		}
 	})
+}
+
+// BenchmarkRangeProofs makes and verifies proofs of a scope with 10,000 keys and values of 100 bytes, below four
+// anchors: of one key, of an absent one, and of 1,000. It reports the bytes beside the keys' content and the way from
+// the genesis.
+func BenchmarkRangeProofs(b *testing.B) {
+	r := newRealm(b, func(p *Policy) { p.EpochBlocks = 1000 })
+	for at := 0; at < 10_000; at += 100 {
+		var ops []Op
+		for i := range 100 {
+			ops = append(ops, put(fmt.Sprintf("/registry/%05d", at+i), strings.Repeat("v", 100)))
+		}
+		r.one(r.ops(ops...))
+	}
+	before, err := r.state.Grown()
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.add(r.next(nil, nil))
+	a := Ancestry{Genesis: r.g, Head: r.final()}
+	for _, c := range []struct{ name, key, end string }{
+		{"one", "/registry/05000", ""}, {"absent", "/registry/05000a", ""}, {"1000", "/registry/05", "/registry/06"},
+	} {
+		key, end := []byte(c.key), []byte(c.end)
+		part, err := NewRangePart(a, before, key, end, 4<<20)
+		if err != nil {
+			b.Fatal(err)
+		}
+		raw := (&RangeProof{Key: key, End: end, Parts: []RangePart{part}}).Encode()
+		beside := len(canon.Encode(part.Leaves))
+		b.Run("make/"+c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := NewRangePart(a, before, key, end, 4<<20); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(beside), "B/leaves")
+			b.ReportMetric(float64(len(raw)), "B/proof")
+		})
+		b.Run("make older/"+c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := NewOlderRangePart(a, before, key, end, 4<<20); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("verify/"+c.name, func(b *testing.B) {
+			for b.Loop() {
+				p, err := DecodeRangeProof(raw)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := p.Verify(r.g.Network()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
