@@ -69,8 +69,8 @@ func TestOneAnswerIsWhole(t *testing.T) {
 	}
 }
 
-// TestBriefAnswersNeedABody: an anchor that gives a false answer, none, or one of no known form does not keep the others
-// from a true one.
+// TestBriefAnswersNeedABody: an anchor that gives a false answer, none, or one of no known form does not keep the
+// others from a true one.
 func TestBriefAnswersNeedABody(t *testing.T) {
 	for name, c := range map[string]struct { // order-free
 		weights []uint64
