@@ -1,11 +1,9 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -23,32 +21,21 @@ type Verified struct {
 	// gave it. It may be nil, and is set before the first read.
 	Refused func(node string, err error)
 
-	client  *Client
-	network aweigh.NetworkID
-	atMost  time.Duration
-	check   func(*scope.RangeProof) error
+	client *Client
+	check  func(*scope.RangeProof) error
 
-	mu   sync.Mutex
-	seen map[aweigh.ScopeID]scope.Attestation // the newest block that claimed what keys hold
+	mu     sync.Mutex
+	reader *scope.RangeReader
 }
 
 // Verified returns a reader for a network. It refuses what was the newest longer ago than atMost, by the clock here; 0
 // permits any age. Each proof that holds is also given to check, which may refuse it; check may be nil.
 func (c *Client) Verified(network aweigh.NetworkID, atMost time.Duration, check func(*scope.RangeProof) error) *Verified {
-	return &Verified{client: c, network: network, atMost: atMost, check: check, seen: make(map[aweigh.ScopeID]scope.Attestation)}
+	return &Verified{client: c, check: check, reader: scope.NewRangeReader(network, atMost)}
 }
 
 // ErrAged means that a proof holds, of what was the newest too long ago.
-var ErrAged = errors.New("client: the proof is too old")
-
-// aged wraps ErrAged, and says what the error does.
-type aged struct{ error }
-
-// Is implements what errors.Is asks for.
-func (aged) Is(target error) bool { return target == ErrAged }
-
-// Unwrap gives the error.
-func (a aged) Unwrap() error { return a.error }
+var ErrAged = scope.ErrAged
 
 // Range reads the keys [key, end), in the sense of scope.Op. It asks one node after the other until an answer holds,
 // whatever the others say, and gives each but the last half of the time that ctx leaves. If none holds, the error joins
@@ -94,13 +81,13 @@ func shareOf(ctx context.Context, left int) (context.Context, context.CancelFunc
 func (v *Verified) ask(ctx context.Context, e *endpoint, key, end []byte, at aweigh.Height) (*scope.RangeProof, scope.RangeReport, error) {
 	ask := method[aweighv1.ProveRangeRequest, aweighv1.ProveRangeResponse](aweighv1connect.NodeClient.ProveRange)
 	v.mu.Lock()
-	before := maps.Clone(v.seen) // what answers to later calls show is no measure for this one
+	q := v.reader.Ask(key, end, at)
 	v.mu.Unlock()
 	resp, err := ask.at(ctx, e, &aweighv1.ProveRangeRequest{Key: key, RangeEnd: end, Height: uint64(at)})
 	if err != nil {
 		return nil, scope.RangeReport{}, err
 	}
-	return v.holds(resp.Proof, key, end, at, before)
+	return v.holds(resp.Proof, q)
 }
 
 // Get reads one key. The error wraps ErrNotFound if it is absent, which the proof shows.
@@ -115,57 +102,16 @@ func (v *Verified) Get(ctx context.Context, key []byte) (scope.KeyValue, error) 
 	return r.Kvs[0], nil
 }
 
-// holds checks an answer to a question that was asked after some blocks were seen. Errors wrap scope.ErrProof, or are
-// those of check.
-func (v *Verified) holds(raw, key, end []byte, at aweigh.Height, before map[aweigh.ScopeID]scope.Attestation) (*scope.RangeProof, scope.RangeReport, error) {
-	p, err := scope.DecodeRangeProof(raw)
-	if err == nil && (!bytes.Equal(p.Key, key) || !bytes.Equal(p.End, end)) {
-		err = fmt.Errorf("%w: it is about another range", scope.ErrProof)
+// holds checks an answer to a question. Errors wrap scope.ErrProof, or are those of check.
+func (v *Verified) holds(raw []byte, q *scope.RangeQuestion) (*scope.RangeProof, scope.RangeReport, error) {
+	p, r, err := q.Open(raw, aweigh.InstantOf(time.Now()))
+	if err == nil && v.check != nil {
+		err = v.check(p)
 	}
-	if err != nil {
-		return nil, scope.RangeReport{}, err
-	}
-	r, err := p.Verify(v.network)
 	if err != nil {
 		return nil, r, err
 	}
-	if at > 0 && (len(r.Parts) != 1 || r.Parts[0].Height != at) {
-		return nil, r, fmt.Errorf("%w: it is as of another block than %d", scope.ErrProof, at)
-	}
-	if err := r.Fresh(aweigh.InstantOf(time.Now()), v.atMost); at == 0 && err != nil {
-		return nil, r, aged{err}
-	}
-	if v.check != nil {
-		if err := v.check(p); err != nil {
-			return nil, r, err
-		}
-	}
-	if at > 0 {
-		return p, r, nil
-	}
-	return p, r, v.goesOn(r, before)
-}
-
-// goesOn refuses an answer of blocks before those that were seen when it was asked for, or of others at a height that
-// was seen, and remembers its blocks.
-func (v *Verified) goesOn(r scope.RangeReport, before map[aweigh.ScopeID]scope.Attestation) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for i := range r.Parts {
-		head, newest := &r.Parts[i].Head, v.seen[r.Parts[i].Scope]
-		if least := before[r.Parts[i].Scope].Height; head.Height < least {
-			return fmt.Errorf("%w: it is of block %d of scope %s, and an earlier answer was of block %d", scope.ErrProof,
-				head.Height, r.Parts[i].Scope.Short(), least)
-		}
-		if head.Height == newest.Height && head.Block != newest.Block {
-			return fmt.Errorf("%w: block %d of scope %s is %s, and was %s in an earlier answer: anchors signed both", scope.ErrProof,
-				head.Height, r.Parts[i].Scope.Short(), head.Block.Short(), newest.Block.Short())
-		}
-	}
-	for i := range r.Parts {
-		if head := r.Parts[i].Head; head.Height > v.seen[r.Parts[i].Scope].Height {
-			v.seen[r.Parts[i].Scope] = head
-		}
-	}
-	return nil
+	return p, r, v.reader.Take(q, &r)
 }

@@ -59,10 +59,10 @@ func (r *RangeReport) Age(now aweigh.Instant) (age time.Duration) {
 	return age
 }
 
-// Fresh returns an error that wraps ErrProof if the Age is more than atMost; 0 permits any.
+// Fresh returns an error that wraps ErrProof and ErrAged if the Age is more than atMost; 0 permits any.
 func (r *RangeReport) Fresh(now aweigh.Instant, atMost time.Duration) error {
 	if age := r.Age(now); atMost > 0 && age > atMost {
-		return fmt.Errorf("%w: it shows what held %s ago, and at most %s is permitted", ErrProof, age.Round(time.Millisecond), atMost)
+		return aged{fmt.Errorf("%w: it shows what held %s ago, and at most %s is permitted", ErrProof, age.Round(time.Millisecond), atMost)}
 	}
 	return nil
 }
