@@ -69,6 +69,7 @@ func (w *World) startClients() {
 	}
 	w.startLeaseClients(hosts)
 	w.startVisitors(hosts)
+	w.startReaders(hosts)
 	w.actors(hosts)
 	w.owning()
 	w.probing()

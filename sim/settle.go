@@ -83,8 +83,8 @@ func (w *World) settle(pass pass) error {
 }
 
 // healing ends all faults, and waits for the effects: first earlier requests are answered, then writes at many nodes
-// are done and all nodes have them; then, if no anchor lies, the network becomes quiet, and later requests are
-// answered.
+// are done and all nodes have them; then a verified read is answered; then, if no anchor lies, the network becomes
+// quiet, and later requests are answered.
 func (w *World) healing(pass pass) (h Healing, err error) {
 	h.Asked = true
 	w.heal()
@@ -105,6 +105,9 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 		return h, nil
 	}
 	w.watch.reach("healed")
+	if err = w.readVerified(pass); err != nil || w.watch.over() {
+		return h, err
+	}
 	if len(w.Scenario.Roles) > 0 || w.Scenario.LyingDisk() { // liars may wake any node at any time
 		return h, nil
 	}

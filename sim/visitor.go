@@ -18,16 +18,12 @@ import (
 )
 
 // visitor is a node that holds no scope, and knows the network's genesis alone. It reaches all by
-// referral, as package node does (referral.Scope, referral.Inquiry), through the links of an
-// honest node beside it. It never crashes.
+// referral, as package node does (referral.Scope, referral.Inquiry).
 type visitor struct {
-	w      *World // of the root scope
-	id     int
-	beside int // index of the node
+	guest
 	author votes.PrivateKey
 	store  *store.Mem
 	known  map[aweigh.ScopeID]*referral.Scope
-	rand   *rand.Rand
 	told   map[string]time.Duration // of its last answer that may be old, by scope and subject
 	heard  map[aweigh.ScopeID]int64 // highest revision of its answers
 	open   int                      // errands
@@ -49,8 +45,8 @@ func (w *World) startVisitors(hosts []*Node) {
 	var all []*visitor
 	for i := range visitors {
 		v := &visitor{
-			w: w, id: i, beside: hosts[i%len(hosts)].Index, store: store.NewMem(), known: make(map[aweigh.ScopeID]*referral.Scope),
-			rand: rand.New(rand.NewPCG(w.Scenario.Seed, uint64(50+i))), told: make(map[string]time.Duration), heard: make(map[aweigh.ScopeID]int64),
+			guest: guest{w: w, id: i, beside: hosts[i%len(hosts)].Index, rand: rand.New(rand.NewPCG(w.Scenario.Seed, uint64(50+i)))},
+			store: store.NewMem(), known: make(map[aweigh.ScopeID]*referral.Scope), told: make(map[string]time.Duration), heard: make(map[aweigh.ScopeID]int64),
 		}
 		seed := make([]byte, 32)
 		binary.BigEndian.PutUint64(seed, v.rand.Uint64())

@@ -101,21 +101,6 @@ func (v *visitor) anchor(f *referral.Scope, a *scope.Anchor) *Node {
 	return n
 }
 
-// travel calls do at the other end of the link with a node, unless the link is cut or loses
-// it.
-func (v *visitor) travel(with *Node, do func()) {
-	w, l := v.w, &v.w.wires
-	if w.firing && l.loss > 0 && v.rand.Int64N(million) < l.loss {
-		return
-	}
-	w.at(l.model.delay(v.rand, v.beside, with.number()), func() {
-		here, there := v.beside, with.root().Index
-		if l.cut[pair{here, there}] == 0 && l.cut[pair{there, here}] == 0 && l.clogged[here] == 0 && l.clogged[there] == 0 {
-			do()
-		}
-	})
-}
-
 // settle goes on to the epoch that an answer names, if its anchor proves that.
 func (v *visitor) settle(f *referral.Scope, at *Node, a referral.Answer, err error, then func(error)) {
 	if err != nil || a.Epoch <= f.Epoch().Number {

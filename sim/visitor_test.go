@@ -112,7 +112,7 @@ func TestReferredCanBreak(t *testing.T) {
 			}
 			head := w.Nodes[0].state().Head()
 			w.answered = head.ClosedTimestamp()
-			c.change(w, &visitor{w: w, told: make(map[string]time.Duration), heard: make(map[aweigh.ScopeID]int64)}, f)
+			c.change(w, &visitor{guest: guest{w: w}, told: make(map[string]time.Duration), heard: make(map[aweigh.ScopeID]int64)}, f)
 			if broke := w.findings.verdicts[Referred].Broken > 0; broke != c.breaks {
 				t.Errorf("broken: %v; %v", broke, w.findings.broken)
 			}

@@ -53,7 +53,8 @@ type watch struct {
 	motions  recount
 	counted  aweigh.Height // up to which findings.written counts
 	exec     execution
-	outgrown bool // the faulty came to weigh more than the budget
+	believed []belief // of verified readers, in blocks that no honest node is known to have yet
+	outgrown bool     // the faulty came to weigh more than the budget
 	history
 }
 
@@ -162,6 +163,7 @@ const (
 	Genuine
 	Stores
 	Settled
+	Verified
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the

@@ -44,6 +44,7 @@ func (x *watch) finalized(n *Node, note machine.Finalized) {
 		return
 	}
 	x.genuine(n, note.Height)
+	x.recall()
 	x.provisional(n)
 	w.at(0, w.probeLagging)
 	x.follow(n, note.Height)

@@ -67,6 +67,7 @@ type stage struct {
 	script   script
 	isles    isles
 	clients  []*client
+	readers  readers
 	acting   []*actor
 	findings findings
 

@@ -99,6 +99,9 @@ func sentence(s scenario.Scenario) string {
 	if load.Visits > 0 {
 		asked = append(asked, plural(load.Visits, "visit")+" by referral")
 	}
+	if load.Verified > 0 {
+		asked = append(asked, plural(load.Verified, "verified read"))
+	}
 	text += fmt.Sprintf(". %s, %s in %s", title(plural(load.Clients, "client")), list(asked), brief(s.Stop))
 	if s.Heal != nil {
 		text += "; then all faults end, and the honest must make progress"

@@ -269,6 +269,7 @@ func (c *checker) load(l Load, stop time.Duration) {
 	c.within("load.programs", l.Programs, 0, maxRequests)
 	c.within("load.acts", l.Acts, 0, maxRequests)
 	c.within("load.visits", l.Visits, 0, maxRequests)
+	c.within("load.verified", l.Verified, 0, maxRequests)
 	c.within("load.keys", l.Keys, 1, maxKeys)
 	c.within("load.leases", l.Leases, 0, maxClients)
 	c.within("load.value", l.Value, 1, maxValue)

@@ -158,6 +158,7 @@ type Load struct {
 	Dear     int           `yaml:"dear,omitempty"`     // writes, in all, that exceed the cost they declare; none
 	Programs int           `yaml:"programs,omitempty"` // bundles, in all, of mutations that conflict; none
 	Visits   int           `yaml:"visits,omitempty"`   // requests, in all, of two nodes that hold no scope and go by referrals; none
+	Verified int           `yaml:"verified,omitempty"` // verified reads, in all, of two readers that believe no node; none
 	Keys     int           `yaml:"keys,omitempty"`     // 4
 	Under    []string      `yaml:"under,omitempty"`    // prefixes of the keys, in turn; /
 	Value    int           `yaml:"value,omitempty"`    // bytes; 16
