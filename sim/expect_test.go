@@ -179,7 +179,7 @@ func TestDefaultLiesAllAlong(t *testing.T) {
 // frame to refuse.
 func TestNothingIsCountedThatHadNothingToLookAt(t *testing.T) {
 	r := mustRun(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Stop: 3 * time.Second})
-	want := []int{Honour, Accountability, Classified, Churn, Standings, Third, Ending, Leases, Motions, Conflicts, Closed, Boxes, Isolation, Handover, Referred, Obeyed, Islands, Access}
+	want := []int{Honour, Accountability, Classified, Churn, Standings, Third, Ending, Leases, Motions, Conflicts, Closed, Boxes, Isolation, Handover, Referred, Obeyed, Islands, Access, Verified}
 	var names []string
 	for _, i := range want {
 		names = append(names, scenario.Invariants[i].Name)

@@ -46,7 +46,7 @@ func (w *World) startReaders(hosts []*Node) {
 			taken: make(map[aweigh.ScopeID]aweigh.Height),
 		}
 		if i > 0 {
-			v.atMost = 3*time.Second + time.Duration(v.rand.Int64N(int64(3*time.Second)))
+			v.atMost = time.Second + time.Duration(v.rand.Int64N(int64(4*time.Second)))
 		}
 		v.judge = scope.NewRangeReader(w.id, v.atMost)
 		x.all = append(x.all, v)
@@ -104,7 +104,7 @@ type inquest struct {
 	ahead    []*Node // to ask next
 	tries    int
 	patience time.Duration // for one node
-	silent   bool          // the node that was asked gives no answer, on purpose
+	silent   int           // the last try to which a liar gives no answer
 	over     bool
 }
 
@@ -155,19 +155,19 @@ func (q *inquest) next() {
 		}
 	}
 	at := q.ahead[0]
-	q.ahead, q.silent = q.ahead[1:], false
+	q.ahead = q.ahead[1:]
 	q.tries++
 	try := q.tries
 	q.w.at(q.patience, func() {
 		if q.tries == try && q.wanted() {
-			if q.silent {
+			if q.silent == try {
 				q.w.watch.reach("passed over: silence")
 			}
 			q.next()
 		}
 	})
 	q.travel(at, func() {
-		q.serve(at, func(raw []byte, lie string, err error) {
+		q.serve(at, try, func(raw []byte, lie string, err error) {
 			q.travel(at, func() {
 				if q.tries == try && q.wanted() {
 					q.hear(at, raw, lie, err)

@@ -24,7 +24,7 @@ func (l *liar) misprove(x *proving, err error, answer func(raw []byte, lie strin
 	switch kind := x.rand.IntN(16); {
 	case kind == 0:
 		l.told("misprove", "reader %d gets no answer", x.id)
-		x.silent = true
+		x.silent = x.try
 		return
 	case kind == 1 || err != nil:
 		l.told("misprove", "reader %d gets an error", x.id)
@@ -70,8 +70,12 @@ func (b *bent) bounds() (key, end []byte) {
 
 // past is what the part was by one of the old states of the liar's disk, nil if none can be proven or fits.
 func (b *bent) past(fits func(*scope.RangePart) bool) *scope.RangePart {
-	n := b.nodes[b.i]
 	key, end := b.bounds()
+	return b.once(b.nodes[b.i], key, end, fits)
+}
+
+// once is what keys held by one of the old states, in the scope of a node's part.
+func (b *bent) once(n *Node, key, end []byte, fits func(*scope.RangePart) bool) *scope.RangePart {
 	for _, seen := range b.w.readers.pasts[n.body] {
 		s, err := scope.Open(seen, n.world.id)
 		if err != nil {
@@ -258,17 +262,12 @@ func (b *bent) elsewhere() *scope.RangePart {
 		if c.island || c == b.nodes[b.i].world || !n.serves() {
 			continue
 		}
-		by := n.prover()
-		a, err := by.Claim(0)
-		if err != nil {
-			continue
-		}
 		key, end := []byte{0}, []byte{0}
 		if prefix := c.Genesis.Prefix(); len(prefix) > 0 {
 			key, end = prefix, scope.PrefixEnd(prefix)
 		}
-		if part, err := scope.NewRangePart(a, by.State, key, end, mostProven); err == nil {
-			return &part
+		if part := b.once(n, key, end, func(*scope.RangePart) bool { return true }); part != nil {
+			return part
 		}
 	}
 	return nil

@@ -28,6 +28,7 @@ type piece struct {
 type proving struct {
 	*inquest
 	at     *Node
+	try    int // of the question
 	left   []*piece
 	proof  *scope.RangeProof
 	states []*scope.State // that the parts are of
@@ -43,8 +44,8 @@ const (
 )
 
 // serve answers a question as a node does, or as a liar likes to. lie names what it does.
-func (q *inquest) serve(at *Node, answer func(raw []byte, lie string, err error)) {
-	x := &proving{inquest: q, at: at, proof: &scope.RangeProof{Key: q.question.Key, End: q.question.End}}
+func (q *inquest) serve(at *Node, try int, answer func(raw []byte, lie string, err error)) {
+	x := &proving{inquest: q, at: at, try: try, proof: &scope.RangeProof{Key: q.question.Key, End: q.question.End}}
 	x.done = func(err error) {
 		if at.liar != nil && at.liar.on() {
 			at.liar.misprove(x, err, answer)

@@ -135,7 +135,7 @@ func (w *World) waitForQuiet(pass pass) (err error) {
 	quiet := func() bool { return sent <= uint64(len(w.Nodes)*len(w.scopes)) }
 	stubborn := func() bool {
 		n := w.Nodes[0]
-		return w.Scenario.Revokes() && n.machine != nil && n.Status().Waiting > 0
+		return (w.Scenario.Revokes() || w.Scenario.Leaves()) && n.machine != nil && n.Status().Waiting > 0
 	}
 	began := w.Now()
 	for end, first := began+quietWithin, true; first || !quiet() && w.Now() < end && !w.watch.over(); first = false {

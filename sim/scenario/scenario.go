@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh/quorum"
@@ -169,6 +170,11 @@ type Load struct {
 	Acts     int           `yaml:"acts,omitempty"`     // actions, writes and names, in all, under rules of the policy; none
 	Isles    int           `yaml:"isles,omitempty"`    // requests, of each island, and about as many of the scope on the keys of network.partitions; none
 	Probes   int           `yaml:"probes,omitempty"`   // linearizable reads, in all, where and when an old answer is most likely; none
+}
+
+// Leaves reports whether an anchor retires or is evicted: what it signed before is denied from then on.
+func (s *Scenario) Leaves() bool {
+	return slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Kind == "retire" || m.Kind == "evict" })
 }
 
 // Burst is how long a world that has Load.Bursts is busy at a time.

@@ -64,7 +64,7 @@ type Failure struct {
 const enoughWorlds = 500
 
 // rare are goals that so few drawn worlds reach that only sweeps of manyWorlds must. Scenarios reach them.
-var rare = []string{"warning credited", "readmitted"}
+var rare = []string{"warning credited", "readmitted", "verified read too old", "refused: other scope", "refused: false neighbours"}
 
 // manyWorlds is how many worlds must reach every goal.
 const manyWorlds = 10_000
