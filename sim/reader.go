@@ -201,9 +201,9 @@ func (q *inquest) hear(at *Node, raw []byte, lie string, err error) {
 	q.w.at(askedAgain, q.next)
 }
 
-// readVerified makes a verified read once the faults are over, and demands an answer. Where a scope cannot decide, or
-// promises nothing, it is about a key of the root scope.
-func (w *World) readVerified(pass pass) error {
+// lastRead begins a verified read once the faults are over, nil if there are no readers. Where a scope cannot decide,
+// or promises nothing, it is about a key of the root scope.
+func (w *World) lastRead() *inquest {
 	if len(w.readers.all) == 0 {
 		return nil
 	}
@@ -216,11 +216,19 @@ func (w *World) readVerified(pass pass) error {
 			}
 		}
 	}
-	q := v.read(key, end, true)
-	err := pass(w.Scenario.Heal.Within, func() bool { return q.over })
+	return v.read(key, end, true)
+}
+
+// await demands an answer.
+func (q *inquest) await(pass pass) error {
+	if q == nil {
+		return nil
+	}
+	w, within := q.w, q.w.Scenario.Heal.Within
+	err := pass(within, func() bool { return q.over })
 	if err == nil && !w.watch.over() {
 		w.holds(Verified, nil, q.over, "reader %d asked %d times what %q to %q hold, in %v after the faults were over, and took no answer",
-			v.id, q.tries, key, end, w.Scenario.Heal.Within)
+			q.id, q.tries, q.question.Key, q.question.End, within)
 	}
 	q.over = true
 	return err

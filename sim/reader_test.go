@@ -116,7 +116,7 @@ func TestReadersWithoutAnAnswerAreSeen(t *testing.T) {
 				w.wires.clogged[v.beside]++
 			}
 		}
-		err := w.readVerified(func(within time.Duration, done func() bool) error {
+		err := w.lastRead().await(func(within time.Duration, done func() bool) error {
 			w.Run(within, done)
 			return nil
 		})

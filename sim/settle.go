@@ -83,7 +83,7 @@ func (w *World) settle(pass pass) error {
 }
 
 // healing ends all faults, and waits for the effects: first earlier requests are answered, then writes at many nodes
-// are done and all nodes have them; then a verified read is answered; then, if no anchor lies, the network becomes
+// are done and all nodes have them, and a verified read is answered; then, if no anchor lies, the network becomes
 // quiet, and later requests are answered.
 func (w *World) healing(pass pass) (h Healing, err error) {
 	h.Asked = true
@@ -97,6 +97,7 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 		return h, nil
 	}
 	h.Possible = true
+	read := w.lastRead()
 	if err = pass(w.Scenario.Heal.Within, wishes.met); err != nil {
 		return h, err
 	}
@@ -105,7 +106,7 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 		return h, nil
 	}
 	w.watch.reach("healed")
-	if err = w.readVerified(pass); err != nil || w.watch.over() {
+	if err = read.await(pass); err != nil || w.watch.over() {
 		return h, err
 	}
 	if len(w.Scenario.Roles) > 0 || w.Scenario.LyingDisk() { // liars may wake any node at any time
