@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node/machine"
@@ -45,7 +46,7 @@ func (n *Replica) proveOlder(ctx context.Context, key, end []byte, at aweigh.Hei
 	}
 	a, err := n.prover(ctx, v).ClaimAfter(at)
 	if errors.Is(err, machine.ErrUncovered) && at == head.Height {
-		a, err = n.claimOf(ctx, v)
+		a, err = n.claimSince(ctx, v, math.MaxInt64) // of the block that follows
 	}
 	if err != nil {
 		return nil, head, fmt.Errorf("%w: this node does not have what proves block %d: %w", ErrOlder, at, err)

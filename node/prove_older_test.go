@@ -52,6 +52,14 @@ func TestOlderAnswersAreProven(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	newest := c.nodes[0].root.LastHead().Height
+	p, _, err := c.nodes[0].ProveRange(ctx, []byte("/a"), nil, newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := p.Verify(c.nodes[0].root.id); err != nil || r.Parts[0].Height != newest {
+		t.Errorf("of the newest block, %d: %+v, %v", newest, r.Parts, err)
+	}
 	for what, ask := range map[string]func() error{ // order-free
 		"a block that is to come": func() error {
 			_, _, err := c.nodes[0].ProveRange(ctx, []byte("/b/1"), nil, heights[3]+1000)

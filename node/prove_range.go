@@ -156,9 +156,19 @@ func (n *Replica) ProveRange(ctx context.Context, key, end []byte, at aweigh.Hei
 // claimOf returns the ancestry of a final block whose header claims what the keys hold in a view: the block that
 // follows it, or the newest block of the view if that changed no key and is not old. Where there is none, it has one
 // written.
-func (n *Replica) claimOf(ctx context.Context, v *View) (a scope.Ancestry, err error) {
+func (n *Replica) claimOf(ctx context.Context, v *View) (scope.Ancestry, error) {
+	a, err := n.claimSince(ctx, v, n.runner.now().Add(-provenWithin))
+	if err != nil {
+		if old, none := n.prover(ctx, v).Claim(0); none == nil {
+			return old, nil // the reader sees its time
+		}
+	}
+	return a, err
+}
+
+// claimSince is claimOf with the time since which the newest block of the view serves. It fails where no block follows.
+func (n *Replica) claimSince(ctx context.Context, v *View, since aweigh.Instant) (a scope.Ancestry, err error) {
 	at := v.Head().Height
-	since := n.runner.now().Add(-provenWithin)
 	for {
 		changed := n.Changed()
 		a, err = n.prover(ctx, v).Claim(since)
@@ -178,9 +188,6 @@ func (n *Replica) claimOf(ctx context.Context, v *View) (a scope.Ancestry, err e
 			}
 		}
 		if err != nil {
-			if old, none := n.prover(ctx, v).Claim(0); none == nil {
-				return old, nil // the reader sees its time
-			}
 			return a, err
 		}
 	}

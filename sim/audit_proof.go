@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/node/machine"
@@ -63,6 +64,7 @@ func (x *watch) proofs(n *Node) {
 		}
 	}
 	x.proveRange(n, p, v)
+	x.proveOlder(n, p)
 	for _, id := range v.Motions() {
 		proof, err := p.Motion(id, 0)
 		if !provable(err) || errors.Is(err, machine.ErrNoMotion) && p.State.Height() < m.Height() {
@@ -126,4 +128,42 @@ func (x *watch) proveRange(n *Node, p *machine.Prover, v *model.View) {
 	x.w.holds(Execution, n, err == nil && bytes.Equal(canon.Encode(want.Kvs), canon.Encode(got.Parts[0].Kvs)),
 		"%q to %q is proven to hold %d keys, want %d, or with other content: %v", key, end, len(got.Parts[0].Kvs), len(want.Kvs), err)
 	x.reach("range proven")
+}
+
+// proveOlder has a node prove what all keys held after an earlier block. It may refuse what is compacted.
+func (x *watch) proveOlder(n *Node, p *machine.Prover) {
+	if p.State.Height() < 2 {
+		return
+	}
+	at := 1 + aweigh.Height(x.exec.rand.IntN(int(p.State.Height())-1))
+	v := x.exec.model.At(at)
+	a, err := p.ClaimAfter(at)
+	if v == nil || !provable(err) {
+		return
+	}
+	key, end := n.world.Genesis.Prefix(), []byte(nil)
+	if end = scope.PrefixEnd(key); len(key) == 0 {
+		key, end = []byte{0}, []byte{0}
+	}
+	var part scope.RangePart
+	if err == nil {
+		part, err = scope.NewOlderRangePart(a, p.State, key, end, 1<<30)
+	}
+	if compacted := p.State.Compacted(); v.Revision < compacted {
+		x.w.holds(Execution, n, errors.Is(err, scope.ErrCompacted), "block %d, of revision %d, is proven, and %d is compacted: %v", at, v.Revision, compacted, err)
+		return
+	}
+	if err == nil {
+		_, err = part.Verify(x.w.scopes[0].id, key, end)
+	}
+	if x.w.holds(Execution, n, err == nil, "what the keys held after block %d is not proven: %v", at, err); err != nil {
+		return
+	}
+	want, err := v.Range(key, end, scope.Range{})
+	if errors.Is(err, scope.ErrElsewhere) {
+		return
+	}
+	x.w.holds(Execution, n, err == nil && bytes.Equal(canon.Encode(want.Kvs), canon.Encode(part.Kvs)),
+		"after block %d, %d keys are proven, want %d, or with other content: %v", at, len(part.Kvs), len(want.Kvs), err)
+	x.reach("range proven as of an earlier block")
 }

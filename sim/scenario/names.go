@@ -236,6 +236,7 @@ var Goals = []Named{
 	{"false island taken", "a change that an author signed for an island of liars came into the scope"},
 	{"action done", "an action that the policy's rules allow was done"},
 	{"key proven", "a node proved the newest change of a key, from the network's identity alone"},
+	{"range proven as of an earlier block", "a node proved what the keys held after a block before the newest"},
 	{"range proven", "a node proved what the keys of a range hold, from the network's identity alone"},
 	{"motion proven", "a node proved a motion likewise"},
 	{"verified read", "a reader that believes no node took an answer"},
