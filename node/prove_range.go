@@ -207,20 +207,20 @@ type foreignKeys struct {
 func (f *remoteScope) proveRange(ctx context.Context, key, end []byte) (p scope.RangePart, head scope.Head, err error) {
 	ask := canon.Encode(foreignKeys{Key: key, End: end})
 	a, err := f.ask(ctx, referral.Question{Kind: referral.AskProveRange, Newest: true, Body: ask}, func(body []byte) error {
-		var got scope.RangePart
-		if err := canon.Decode(body, &got); err != nil {
+		got, err := scope.DecodeRangePart(body)
+		if err != nil {
 			return err
 		}
 		if got.Ancestry.Genesis.Hash() != f.id {
 			return fmt.Errorf("%w: of another scope", scope.ErrProof)
 		}
-		_, err := got.Verify(f.genesis.Network(), key, end)
+		_, err = got.Verify(f.genesis.Network(), key, end)
 		return err
 	})
 	if err != nil {
 		return p, head, err
 	}
-	if err := canon.Decode(a.Body, &p); err != nil {
+	if p, err = scope.DecodeRangePart(a.Body); err != nil {
 		return p, head, err
 	}
 	h := &p.Ancestry.Head.Header
@@ -246,7 +246,7 @@ func (n *Replica) proveRangeForeign(ctx context.Context, p machine.Peer, q *inqu
 		return nil, err
 	}
 	a.Said(&head)
-	return canon.Encode(part), nil
+	return part.Encode(), nil
 }
 
 // weighRange returns how many bytes the keys of a question hold, and charges the peer for the look.

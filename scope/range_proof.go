@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/keytree"
 	"github.com/aweigh/aweigh/kv"
 )
@@ -16,7 +15,6 @@ import (
 // governs some of them (P61): the list is complete, and each version was the newest then. A verifier needs only the
 // network's identity. The proof does not show that no block followed: its time says how old it is.
 type RangeProof struct {
-	_     struct{}    `cbor:",toarray"`
 	Key   []byte      // first key of the range
 	End   []byte      // in the sense of Op
 	Parts []RangePart // of the scope that governs the range, and then of those below it, in the order of their prefixes
@@ -24,7 +22,6 @@ type RangeProof struct {
 
 // RangePart is the part of a RangeProof about the keys that one scope governs.
 type RangePart struct {
-	_        struct{}      `cbor:",toarray"`
 	Ancestry Ancestry      // to the block whose header claims what the keys hold
 	Leaves   keytree.Proof // of the tree that the header names
 	Kvs      []KeyValue    // of the leaves within the range that are keys
@@ -284,7 +281,7 @@ func (p *RangePart) holds(from, to []byte) error {
 	case err != nil:
 		return err
 	case root != p.Ancestry.Head.Header.Current:
-		return errors.New("keys that the block's header does not name")
+		return errors.New("other keys, or other content of keys, than the block's header names")
 	case !p.Leaves.Covers(from, to):
 		return errors.New("keys of the range may be missing")
 	}
@@ -305,16 +302,4 @@ func (p *RangePart) holds(from, to []byte) error {
 		return errors.New("content of keys that are not shown")
 	}
 	return nil
-}
-
-// Encode is the proof's canonical encoding.
-func (p *RangeProof) Encode() []byte { return canon.Encode(p) }
-
-// DecodeRangeProof reads what Encode wrote. It verifies nothing. Errors wrap ErrProof.
-func DecodeRangeProof(data []byte) (*RangeProof, error) {
-	p, err := decodeProof[RangeProof](data)
-	if err == nil && len(p.Parts) == 0 {
-		err = fmt.Errorf("%w: it has no parts", ErrProof)
-	}
-	return p, err
 }

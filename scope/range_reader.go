@@ -42,7 +42,8 @@ func (r *RangeReader) Ask(key, end []byte, at aweigh.Height) *RangeQuestion {
 }
 
 // Open verifies an answer by itself, at a time: that it is about the range, holds, and is not too old, or as of the
-// block that was asked for. It uses nothing of the reader. Errors wrap ErrProof, and ErrAged if the proof is only too old.
+// block that was asked for. It uses nothing of the reader. Errors wrap ErrProof, and ErrAged if the proof is only too
+// old.
 func (q *RangeQuestion) Open(raw []byte, now aweigh.Instant) (*RangeProof, RangeReport, error) {
 	p, err := DecodeRangeProof(raw)
 	if err == nil && (!bytes.Equal(p.Key, q.Key) || !bytes.Equal(p.End, q.End)) {
