@@ -9,6 +9,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -22,8 +23,9 @@ func dryFlag(c *cobra.Command, without ...string) *bool {
 	return dry
 }
 
-// foresee prints what would become of a change, and returns an error if it would fail.
-func (a *app) foresee(ctx context.Context, s *session, req *aweighv1.ForecastRequest, as *signedBy) error {
+// foresee prints what would become of a change, of these fields of a policy if it is one, and returns an error if it
+// would fail.
+func (a *app) foresee(ctx context.Context, s *session, req *aweighv1.ForecastRequest, as *signedBy, fields ...policytext.Change) error {
 	if as != nil && as.given() {
 		id := as.opened.key.Public().ID()
 		req.Author = id[:]
@@ -32,7 +34,7 @@ func (a *app) foresee(ctx context.Context, s *session, req *aweighv1.ForecastReq
 	if err != nil {
 		return err
 	}
-	if err := s.Printer.Forecast(r); err != nil {
+	if err := s.Printer.Forecast(r, fields); err != nil {
 		return err
 	}
 	if r.Outcome != scope.Applied.String() && r.Outcome != scope.Pending.String() {
@@ -59,6 +61,6 @@ func (a *app) foreseePut(ctx context.Context, s *session, req *aweighv1.PutReque
 }
 
 // foreseeDecision is foresee for a decision of the anchor that answers.
-func (a *app) foreseeDecision(ctx context.Context, s *session, d scope.Decision) error {
-	return a.foresee(ctx, s, &aweighv1.ForecastRequest{Change: &aweighv1.ForecastRequest_Decision{Decision: canon.Encode(d)}}, nil)
+func (a *app) foreseeDecision(ctx context.Context, s *session, d scope.Decision, fields ...policytext.Change) error {
+	return a.foresee(ctx, s, &aweighv1.ForecastRequest{Change: &aweighv1.ForecastRequest_Decision{Decision: canon.Encode(d)}}, nil, fields...)
 }

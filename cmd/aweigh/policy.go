@@ -192,7 +192,7 @@ func (a *app) policySet() *cobra.Command {
 			return err
 		}
 		if *dry {
-			return a.foreseeDecision(ctx, s, scope.Decision{Kind: scope.SetPolicy, Policy: &p})
+			return a.foreseeDecision(ctx, s, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, policytext.Diff(old, p)...)
 		}
 		return a.setPolicy(ctx, s, r, old, p, once, *here)
 	})

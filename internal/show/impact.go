@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -218,8 +219,8 @@ func flipLine(f *scope.Flip) string {
 	return Line(fmt.Sprintf("%s may not %s %s any more", f.Who, f.Verb, keys))
 }
 
-// Forecast writes what would become of a change.
-func (p Printer) Forecast(r *aweighv1.ForecastResponse) error {
+// Forecast writes what would become of a change, which would change these fields of a policy.
+func (p Printer) Forecast(r *aweighv1.ForecastResponse, fields []policytext.Change) error {
 	var i *scope.Impact
 	if len(r.Impact) > 0 {
 		var err error
@@ -238,16 +239,23 @@ func (p Printer) Forecast(r *aweighv1.ForecastResponse) error {
 			Rule      string      `json:"rule,omitempty"`
 			Motion    string      `json:"motion,omitempty"`
 			State     string      `json:"state"`
+			Changes   []fieldJSON `json:"changes,omitempty"`
 			Impact    *impactJSON `json:"impact,omitempty"`
 			Voters    []voterJSON `json:"voters,omitempty"`
 		}{
 			headerJSON(r.Header), true, r.Outcome, r.Reason, r.Succeeded, r.Subject, r.Rule, hex.EncodeToString(r.Motion), hex.EncodeToString(r.State),
-			impactJSONOf(i), nil,
+			fieldsJSON(fields), impactJSONOf(i), nil,
 		}
 		for _, v := range r.Voters {
 			out.Voters = append(out.Voters, voterJSON{hex.EncodeToString(v.Id), v.Name, v.Weight, v.Anchor, v.Required, []castJSON{}})
 		}
 		return p.JSON(out)
+	}
+	if len(fields) > 0 {
+		if err := p.fields(fields); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.Out)
 	}
 	rows := [][]string{{"dry run", "nothing was changed"}, {"as of", fmt.Sprintf("block %d, revision %d, state %s", r.Header.GetHeight(), r.Header.GetRevision(), short(r.State))}}
 	switch {

@@ -23,33 +23,21 @@ func (p Printer) PolicyDiff(diff []policytext.Change, now, after *aweighv1.Trust
 		}
 	}
 	if p.Format == JSON {
-		type changeJSON struct {
-			Field string `json:"field"`
-			From  string `json:"from"`
-			To    string `json:"to"`
-		}
 		out := struct {
-			Changes   []changeJSON `json:"changes"`
+			Changes   []fieldJSON  `json:"changes"`
 			Weights   []weightJSON `json:"weights"` // that differ, in the next epoch
 			Seats     uint32       `json:"next_seats"`
 			Stop      uint32       `json:"next_stop"`
 			Break     uint32       `json:"next_break"`
 			Stoppable bool         `json:"next_stoppable"`
-		}{[]changeJSON{}, weights, after.NextSeats, after.NextStop, after.NextBreak, after.NextStoppable}
-		for _, d := range diff {
-			out.Changes = append(out.Changes, changeJSON{d.Field, d.From, d.To})
-		}
+		}{fieldsJSON(diff), weights, after.NextSeats, after.NextStop, after.NextBreak, after.NextStoppable}
 		return p.JSON(out)
 	}
 	if len(diff) == 0 {
 		_, err := fmt.Fprintln(p.Out, "nothing changes")
 		return err
 	}
-	rows := [][]string{{"FIELD", "NOW", "THEN", ""}}
-	for _, d := range diff {
-		rows = append(rows, []string{d.Field, d.From, d.To, d.About})
-	}
-	if err := p.table(rows...); err != nil {
+	if err := p.fields(diff); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Out, "\nthen: %s\n", fewest(after.NextStop, after.NextBreak, int(after.NextSeats)))
@@ -62,9 +50,33 @@ func (p Printer) PolicyDiff(diff []policytext.Change, now, after *aweighv1.Trust
 		return err
 	}
 	fmt.Fprintln(p.Out)
-	rows = [][]string{{"ANCHOR", "NEXT WEIGHT NOW", "THEN"}}
+	rows := [][]string{{"ANCHOR", "NEXT WEIGHT NOW", "THEN"}}
 	for _, w := range weights {
 		rows = append(rows, []string{brief(w.Name), fmt.Sprint(w.From), fmt.Sprint(w.To)})
+	}
+	return p.table(rows...)
+}
+
+// fieldJSON is a field of a policy that changes.
+type fieldJSON struct {
+	Field string `json:"field"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+}
+
+func fieldsJSON(diff []policytext.Change) []fieldJSON {
+	all := []fieldJSON{}
+	for _, d := range diff {
+		all = append(all, fieldJSON{d.Field, d.From, d.To})
+	}
+	return all
+}
+
+// fields writes a row for each field of a policy that changes.
+func (p Printer) fields(diff []policytext.Change) error {
+	rows := [][]string{{"FIELD", "NOW", "THEN", ""}}
+	for _, d := range diff {
+		rows = append(rows, []string{d.Field, d.From, d.To, d.About})
 	}
 	return p.table(rows...)
 }

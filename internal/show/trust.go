@@ -293,9 +293,13 @@ func (p Printer) Explain(a *aweighv1.Standing, r *aweighv1.ExplainResponse, name
 	}
 	fmt.Fprintln(p.Out)
 	rows := [][]string{{"EPOCH", "BLOCK", "SCORE", "BECAUSE"}}
-	for _, c := range changes {
+	for len(changes) > 0 {
+		c, last := changes[0], changes[0]
+		for changes = changes[1:]; len(changes) > 0 && changes[0].repeats(&c); changes = changes[1:] {
+			last = changes[0]
+		}
 		rows = append(rows, []string{
-			fmt.Sprint(c.Epoch), fmt.Sprint(c.Height), fmt.Sprintf("%d -> %d", c.Before, c.After), c.Reason,
+			span(c.Epoch, last.Epoch), span(c.Height, last.Height), fmt.Sprintf("%d -> %d", c.Before, c.After), c.Reason,
 		})
 		if c.Fault != "" {
 			rows = append(rows, []string{"", "", "", "proof " + c.Proof[:min(8, len(c.Proof))] + ": " + c.Fault})
@@ -310,4 +314,17 @@ func (p Printer) Explain(a *aweighv1.Standing, r *aweighv1.ExplainResponse, name
 		fmt.Fprintf(p.Out, "… and older ones, which this node does not hold: it has blocks from height %d on; ask another node\n", r.Oldest)
 	}
 	return nil
+}
+
+// repeats reports whether a line says no more than the one before it, but for its epoch: nothing changed in either.
+func (c *changeJSON) repeats(before *changeJSON) bool {
+	return c.Before == c.After && c.Before == before.Before && c.After == before.After && c.Reason == before.Reason && c.Fault == "" && before.Fault == ""
+}
+
+// span is the numbers from the first to the last.
+func span(first, last uint64) string {
+	if first == last {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d to %d", first, last)
 }
