@@ -36,6 +36,7 @@ import (
 type Client struct {
 	endpoints []*endpoint
 	preferred atomic.Int64 // index of the endpoint that answered last
+	in        string       // the scope, as In has it
 }
 
 // endpoint is one node.

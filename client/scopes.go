@@ -21,7 +21,7 @@ func (c *Client) In(scope string) *Client {
 	if scope == "" {
 		return c
 	}
-	in := &Client{}
+	in := &Client{in: scope}
 	for _, e := range c.endpoints {
 		node := aweighv1connect.NewNodeClient(&http.Client{Transport: e.http}, e.url,
 			connect.WithReadMaxBytes(maxAnswer), connect.WithInterceptors(inScope(scope)))

@@ -44,8 +44,9 @@ func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangePr
 	return v.RangeAt(ctx, key, end, 0)
 }
 
-// RangeAt is Range as of an earlier block of the scope that governs the whole range, of any age; 0 is the newest. Only
-// a node that holds the scope and has kept what the keys held then gives such an answer.
+// RangeAt is Range as of an earlier block, of any age, of the scope that the Client is In, which governed the whole
+// range then; 0 is the newest of all scopes. Only a node that holds the scope and has kept what the keys held then
+// gives such an answer.
 func (v *Verified) RangeAt(ctx context.Context, key, end []byte, at aweigh.Height) (p *scope.RangeProof, r scope.RangeReport, err error) {
 	var failed []error // of the nodes asked so far
 	left := len(v.client.endpoints)
@@ -81,7 +82,8 @@ func shareOf(ctx context.Context, left int) (context.Context, context.CancelFunc
 func (v *Verified) ask(ctx context.Context, e *endpoint, key, end []byte, at aweigh.Height) (*scope.RangeProof, scope.RangeReport, error) {
 	ask := method[aweighv1.ProveRangeRequest, aweighv1.ProveRangeResponse](aweighv1connect.NodeClient.ProveRange)
 	v.mu.Lock()
-	q := v.reader.Ask(key, end, at)
+	q := v.reader.Ask(key, end)
+	q.At, q.In = at, v.client.in
 	v.mu.Unlock()
 	resp, err := ask.at(ctx, e, &aweighv1.ProveRangeRequest{Key: key, RangeEnd: end, Height: uint64(at)})
 	if err != nil {

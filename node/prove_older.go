@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node/machine"
@@ -12,60 +13,64 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// ErrOlder means that a node cannot prove what keys held after an older block.
+// ErrOlder means that a node cannot prove what keys held after an earlier block.
 var ErrOlder = errors.New("node: no proof as of that block")
 
-// proveOlder is ProveRange as of an earlier block of the scope that governs the range.
-func (n *Node) proveOlder(ctx context.Context, key, end []byte, at aweigh.Height) (p *scope.RangeProof, head scope.Head, err error) {
-	err = n.withOwner(ctx, referral.Keys(), func(owner) error { // again if keys are delegated meanwhile
-		of, err := n.deciding(ctx, owner{replica: n.root}, key, end)
-		if err != nil {
-			return err
-		}
-		if of.remote != nil {
-			return fmt.Errorf("%w: this node does not hold the scope of %q; ask a node that does", ErrOlder, of.remote.genesis.Prefix())
-		}
-		p, head, err = of.replica.proveOlder(ctx, key, end, at)
-		return err
-	})
-	return p, head, err
-}
+// olderWaits is how long a request waits while the node makes such a proof for another.
+const olderWaits = 2 * time.Second
 
-// proveOlder proves what keys held after a block. The node makes the tree of then from the records, one at a time.
+// proveOlder proves what keys held after a block. It makes the tree of then from the records; the node makes one at a
+// time.
 func (n *Replica) proveOlder(ctx context.Context, key, end []byte, at aweigh.Height) (_ *scope.RangeProof, head scope.Head, err error) {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
+	select {
+	case n.of.older <- struct{}{}:
+		defer func() { <-n.of.older }()
+	case <-time.After(olderWaits):
+		return nil, head, fmt.Errorf("%w: it proves what keys held after earlier blocks, for others", machine.ErrBusy)
+	case <-ctx.Done():
+		return nil, head, context.Cause(ctx)
+	}
 	v, err := n.Read(ctx, true)
 	if err != nil {
 		return nil, head, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	head = v.Head()
-	if at > head.Height {
-		return nil, head, fmt.Errorf("%w: %d is not final yet, and %d is the newest", ErrOlder, at, head.Height)
+	switch err := v.owns(referral.Between(key, end)); {
+	case errors.Is(err, scope.ErrElsewhere): // whose rules say who may read what they were
+		return nil, head, fmt.Errorf("%w: some of the keys are another scope's by now: %w", ErrOlder, err)
+	case err != nil:
+		return nil, head, err
 	}
-	a, err := n.prover(ctx, v).ClaimAfter(at)
-	if errors.Is(err, machine.ErrUncovered) && at == head.Height {
-		a, err = n.claimSince(ctx, v, math.MaxInt64) // of the block that follows
-	}
-	if err != nil {
-		return nil, head, fmt.Errorf("%w: this node does not have what proves block %d: %w", ErrOlder, at, err)
-	}
-	select {
-	case n.older <- struct{}{}:
-		defer func() { <-n.older }()
-	case <-ctx.Done():
-		return nil, head, fmt.Errorf("%w: other proofs of older blocks come first: %w", ErrOlder, context.Cause(ctx))
-	}
-	part, err := scope.NewOlderRangePart(a, v.State, key, end, mostProven)
-	if err == nil {
-		err = takenOf(ctx, &part)
-	}
+	a, err := n.claimAfter(ctx, v, at)
 	if err != nil {
 		return nil, head, err
 	}
-	if below := part.Below(key, end); len(below) > 0 {
-		return nil, head, fmt.Errorf("%w: the keys of %q are another scope's, with blocks of its own; ask for them alone", ErrOlder, below[0].Key)
+	part, err := scope.NewOlderRangePart(a, v.State, key, end, mostProven, ctx.Err)
+	if err == nil {
+		err = takenOf(ctx, &part)
 	}
-	return &scope.RangeProof{Key: key, End: end, Parts: []scope.RangePart{part}}, head, nil
+	return &scope.RangeProof{Key: key, End: end, Parts: []scope.RangePart{part}}, head, err
+}
+
+// claimAfter returns the ancestry of the block that follows a height. If that height is the newest, and its block
+// changed a key, the node has a block written.
+func (n *Replica) claimAfter(ctx context.Context, v *View, at aweigh.Height) (a scope.Ancestry, err error) {
+	head := v.Head()
+	if at > head.Height {
+		return a, fmt.Errorf("%w: %d is not final yet, and %d is the newest", ErrOlder, at, head.Height)
+	}
+	a, err = n.prover(ctx, v).ClaimAfter(at)
+	if errors.Is(err, machine.ErrUncovered) && at == head.Height {
+		if f, newestErr := n.History().Finality(at); newestErr == nil && f.Header.Current == head.Current {
+			return a, fmt.Errorf("%w: no block follows %d yet, which changed no key: the keys hold the same as after %d", ErrOlder, at, at-1)
+		}
+		a, err = n.claimSince(ctx, v, math.MaxInt64) // only of a block that follows
+	}
+	if errors.Is(err, machine.ErrUncovered) || errors.Is(err, machine.ErrNoHandovers) {
+		err = fmt.Errorf("%w: this node does not have what proves block %d; ask another: %w", ErrOlder, at, err)
+	}
+	return a, err
 }

@@ -33,8 +33,9 @@ func TestOlderAnswersAreProven(t *testing.T) {
 			}
 		}
 	}
+	below := c.nodes[0].Replicas()[1]
 	holds := func(i int) error {
-		p, _, err := c.nodes[0].ProveRange(ctx, []byte("/b/1"), nil, heights[i])
+		p, _, err := below.ProveRange(ctx, []byte("/b/1"), nil, heights[i])
 		if err != nil {
 			return err
 		}
@@ -52,21 +53,30 @@ func TestOlderAnswersAreProven(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	newest := c.nodes[0].root.LastHead().Height
-	p, _, err := c.nodes[0].ProveRange(ctx, []byte("/a"), nil, newest)
+	newest := func() aweigh.Height { return c.nodes[0].root.LastHead().Height }
+	at := newest() // which changed a key
+	p, _, err := c.nodes[0].ProveRange(ctx, []byte("/a"), nil, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := p.Verify(c.nodes[0].root.id); err != nil || r.Parts[0].Height != newest {
-		t.Errorf("of the newest block, %d: %+v, %v", newest, r.Parts, err)
+	if r, err := p.Verify(c.nodes[0].root.id); err != nil || r.Parts[0].Height != at {
+		t.Errorf("of the newest block, %d: %+v, %v", at, r.Parts, err)
+	}
+	at = newest() // which was written for the proof, and changed none
+	if _, _, err := c.nodes[0].ProveRange(ctx, []byte("/a"), nil, at); !errors.Is(err, ErrOlder) || newest() != at {
+		t.Errorf("of the newest block, %d, which changed no key: %v, and the newest is %d", at, err, newest())
 	}
 	for what, ask := range map[string]func() error{ // order-free
 		"a block that is to come": func() error {
-			_, _, err := c.nodes[0].ProveRange(ctx, []byte("/b/1"), nil, heights[3]+1000)
+			_, _, err := below.ProveRange(ctx, []byte("/b/1"), nil, heights[3]+1000)
+			return err
+		},
+		"keys that another scope has by now": func() error {
+			_, _, err := c.nodes[0].ProveRange(ctx, []byte("/b/1"), nil, 2)
 			return err
 		},
 		"the keys of two scopes": func() error {
-			_, _, err := c.nodes[0].ProveRange(ctx, []byte("/"), []byte("0"), c.nodes[0].root.LastHead().Height)
+			_, _, err := c.nodes[0].ProveRange(ctx, []byte("/"), []byte("0"), 2)
 			return err
 		},
 		"a scope that the node does not hold": func() error {

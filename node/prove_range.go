@@ -27,38 +27,30 @@ const (
 // network's identity alone. The head is that of the scope that governs the range, or all scopes of it. Errors wrap
 // scope.ErrLongRange for a range that holds too much.
 //
-// With a height, the proof is as of that block of the one scope that governs the whole range, and head is the newest.
-// This takes time and memory for all keys of the scope. Errors wrap ErrOlder, or scope.ErrCompacted.
+// With a height, the proof is as of that block of the root scope: see Replica.ProveRange.
 func (n *Node) ProveRange(ctx context.Context, key, end []byte, at aweigh.Height) (p *scope.RangeProof, head scope.Head, err error) {
 	if at > 0 {
-		return n.proveOlder(ctx, key, end, at)
+		return n.root.proveOlder(ctx, key, end, at)
 	}
 	err = n.withOwner(ctx, referral.Keys(), func(owner) error { // again if keys are delegated meanwhile
 		p = &scope.RangeProof{Key: key, End: end}
-		of, err := n.deciding(ctx, owner{replica: n.root}, key, end)
-		if err != nil {
-			return err
+		at := owner{replica: n.root}
+		for {
+			s := scope.Segments(at.delegations(), key, end)
+			if len(s) != 1 || s[0].Given == nil {
+				break
+			}
+			if at, err = n.awaitDecider(ctx, *s[0].Given); err != nil {
+				return err
+			}
+			if at.remote != nil {
+				break
+			}
 		}
-		p.Parts, head, err = n.proveParts(ctx, of, key, end)
+		p.Parts, head, err = n.proveParts(ctx, at, key, end)
 		return err
 	})
 	return p, head, err
-}
-
-// deciding returns the scope that governs a range, or all scopes of it: the lowest of a scope and those below it, or
-// the first that this node does not hold.
-func (n *Node) deciding(ctx context.Context, of owner, key, end []byte) (owner, error) {
-	for of.remote == nil {
-		s := scope.Segments(of.delegations(), key, end)
-		if len(s) != 1 || s[0].Given == nil {
-			break
-		}
-		var err error
-		if of, err = n.awaitDecider(ctx, *s[0].Given); err != nil {
-			return of, err
-		}
-	}
-	return of, nil
 }
 
 // proveParts returns the parts about the keys that a scope governs, and about those of the scopes below it.
@@ -139,6 +131,9 @@ func (n *Replica) proveRange(ctx context.Context, key, end []byte) (p scope.Rang
 }
 
 // ProveRange is Node.ProveRange within the scope. Errors wrap scope.ErrElsewhere if another scope governs some key.
+//
+// With a height, the proof is as of that block, and head is the newest. This takes time and memory for all keys of the
+// scope. Errors wrap ErrOlder, scope.ErrCompacted, or machine.ErrBusy while others wait for such proofs.
 func (n *Replica) ProveRange(ctx context.Context, key, end []byte, at aweigh.Height) (*scope.RangeProof, scope.Head, error) {
 	if at > 0 {
 		return n.proveOlder(ctx, key, end, at)

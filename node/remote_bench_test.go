@@ -34,7 +34,7 @@ func BenchmarkForeignAnswers(b *testing.B) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	wire := &countingTransport{Transport: o.host}
-	o.host = wire
+	o.host = wire // which nothing else uses meanwhile
 	for _, keys := range []int{1, 10, 100, 1000} {
 		prefix := fmt.Sprintf("/b/%d/", keys)
 		for at := 0; at < keys; at += 100 {

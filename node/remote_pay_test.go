@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,27 @@ func TestForeignQuestionsArePaidForFirst(t *testing.T) {
 	}
 	if spent := before - work.Tokens(); spent > 0 {
 		t.Errorf("%.0f µs were spent on it", spent)
+	}
+}
+
+// TestHashesCostWhatTheyTake: an answer that is a hash costs its asker the bytes that were read for it.
+func TestHashesCostWhatTheyTake(t *testing.T) {
+	const size = 500_000
+	n := startCluster(t, 1, quorum.BFT).nodes[0]
+	if _, err := n.Txn(t.Context(), putTxn("/k", strings.Repeat("v", size)), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	look := canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/k")}}})
+	for _, brief := range []bool{false, true} {
+		given := n.root.budgets.Given(machine.Peer(fmt.Sprint("stranger", brief)))
+		before := given.Tokens()
+		raw, err := n.root.serveForeign(t.Context(), machine.Peer(fmt.Sprint("stranger", brief)), referral.Question{Kind: referral.AskLook, Brief: brief, Body: look})
+		if err != nil || (len(raw) < size) != brief {
+			t.Fatalf("in brief: %t: %d bytes, %v", brief, len(raw), err)
+		}
+		if cost := before - given.Tokens(); cost < size/2 {
+			t.Errorf("in brief: %t: it cost %.0f bytes", brief, cost)
+		}
 	}
 }
 

@@ -59,7 +59,8 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 		return canon.Encode(referral.Unseated(e.Number)), nil
 	}
 	a := referral.Answer{Epoch: e.Number}
-	defer func() { refund(n.budgets.Given(p), a.Paid-len(a.Body)) }()
+	read := 0 // bytes that the answer took to make
+	defer func() { refund(n.budgets.Given(p), a.Paid-read) }()
 	if err := n.answerForeign(ctx, p, &q, &a); err != nil {
 		if errors.Is(err, scope.ErrNoReader) {
 			return n.refuseForeign(seated), nil
@@ -71,6 +72,7 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 	if len(a.Body) > referral.MaxBytes+referral.MaxBytes/8 {
 		a.Failure, a.Body = scope.FailureIn(scope.ErrTooMuch), nil
 	}
+	read = len(a.Body) // a hash in place of them costs its asker as much
 	a.Shorten(&ask)
 	return canon.Encode(a), nil
 }

@@ -68,7 +68,6 @@ type Replica struct {
 	knocked       atomic.Bool                      // the quorum is asked for an invite that is not here
 	ordered       atomic.Pointer[scope.Revocation] // the newest order of the scope above
 	readers       readers
-	older         chan struct{} // holds a token while a proof as of an older block is made
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a block became final
@@ -82,7 +81,6 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 		cfg: cfg, id: g.Hash(), prefix: g.Prefix(), of: of, host: of.host, author: cfg.Identity.Public().ID(), peerID: of.peerID,
 		changed: make(chan struct{}), left: make(chan struct{}), hasRun: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
 		refusals: of.refusals, called: &of.called, snapshots: newSnapshotStore(), renewals: renewals{running: make(chan struct{}, 1)},
-		older: make(chan struct{}, 1),
 	}
 	if g.Descent != nil {
 		n.address = addressOf(n.id)

@@ -49,7 +49,7 @@ func (s *State) Current() (keytree.Tree, error) {
 	if s.current != nil {
 		return *s.current, nil
 	}
-	tree, err := s.treeAsOf(math.MaxInt64, s.head.Height)
+	tree, err := s.treeAsOf(math.MaxInt64, s.head.Height, nil)
 	if err != nil {
 		return keytree.Tree{}, err
 	}
@@ -59,11 +59,17 @@ func (s *State) Current() (keytree.Tree, error) {
 	return tree, nil
 }
 
-// treeAsOf is the tree of what the keys held as of a revision, with what was delegated up to a height.
-func (s *State) treeAsOf(rev int64, height aweigh.Height) (keytree.Tree, error) {
+// treeAsOf is the tree of what the keys held as of a revision, with what was delegated up to a height. It calls stop
+// from time to time, unless that is nil, and ends with its error.
+func (s *State) treeAsOf(rev int64, height aweigh.Height, stop func() error) (keytree.Tree, error) {
 	var g growing
 	var scratch []byte
 	err := s.each(nil, []byte{0}, rev, nil, func(k, record []byte) error {
+		if stop != nil && len(g.next) == 0 {
+			if err := stop(); err != nil {
+				return err
+			}
+		}
 		var digest aweigh.Hash
 		digest, scratch = element(scratch, k, record)
 		escaped, _, _ := s.space.splitVersion(k)

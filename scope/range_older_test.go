@@ -53,7 +53,7 @@ func TestOlderBlocksAreProven(t *testing.T) {
 			past = append(past, x)
 		}
 		for _, x := range past {
-			part, err := NewOlderRangePart(x.claim, r.state, []byte("/"), []byte("0"), 1<<20)
+			part, err := NewOlderRangePart(x.claim, r.state, []byte("/"), []byte("0"), 1<<20, nil)
 			if x.revision < r.state.head.Compacted {
 				if !errors.Is(err, ErrCompacted) {
 					t.Fatalf("block %d, revision %d of %d: %v", x.claim.Head.Header.Height-1, x.revision, r.state.head.Compacted, err)
@@ -77,7 +77,7 @@ func TestOlderBlocksAreProven(t *testing.T) {
 		}
 		last := past[len(past)-1].claim
 		last.Head.Header.Height += 2
-		if _, err := NewOlderRangePart(last, r.state, []byte("/"), []byte("0"), 1<<20); !errors.Is(err, ErrInvalid) {
+		if _, err := NewOlderRangePart(last, r.state, []byte("/"), []byte("0"), 1<<20, nil); !errors.Is(err, ErrInvalid) {
 			t.Fatalf("a block that is to come: %v", err)
 		}
 	})

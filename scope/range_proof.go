@@ -82,10 +82,11 @@ func NewRangePart(a Ancestry, s *State, key, end []byte, most int) (p RangePart,
 	return newRangePart(a, tree, s.newest, key, end, most)
 }
 
-// NewOlderRangePart is NewRangePart as of an older block of s, which the header to which the ancestry leads claims: the
-// one before it. It makes the tree of that block from the records, which reads a version of each key. The error also
-// wraps ErrCompacted if the state has not kept all of them.
-func NewOlderRangePart(a Ancestry, s *State, key, end []byte, most int) (p RangePart, err error) {
+// NewOlderRangePart is NewRangePart as of an older block of s, which the header to which the ancestry leads claims:
+// the one before it. It makes the tree of that block from the records, which passes over all versions of all keys. It
+// calls stop from time to time, unless that is nil, and ends with its error. The error also wraps ErrCompacted if the
+// state has not kept what the keys held then, and ErrCorrupt if the records show something else.
+func NewOlderRangePart(a Ancestry, s *State, key, end []byte, most int, stop func() error) (p RangePart, err error) {
 	h := &a.Head.Header
 	switch {
 	case !Covers([]byte(s.head.Prefix), key, end):
@@ -100,12 +101,12 @@ func NewOlderRangePart(a Ancestry, s *State, key, end []byte, most int) (p Range
 	if rev < s.head.Compacted {
 		return p, fmt.Errorf("%w: block %d, of revision %d", ErrCompacted, h.Height-1, rev)
 	}
-	tree, err := s.treeAsOf(rev, h.Height-1)
+	tree, err := s.treeAsOf(rev, h.Height-1, stop)
 	if err != nil {
 		return p, err
 	}
 	if tree.Root() != h.Current {
-		return p, fmt.Errorf("%w: the records do not show what the keys held after block %d", ErrCompacted, h.Height-1)
+		return p, fmt.Errorf("%w: the records show other content of keys after block %d than the header of the next names", ErrCorrupt, h.Height-1)
 	}
 	return newRangePart(a, tree, func(key []byte) (KeyValue, bool, error) {
 		v, ok, err := s.asOf(key, rev)

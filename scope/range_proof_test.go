@@ -280,7 +280,7 @@ func BenchmarkRangeProofs(b *testing.B) {
 		})
 		b.Run("make older/"+c.name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := NewOlderRangePart(a, before, key, end, 4<<20); err != nil {
+				if _, err := NewOlderRangePart(a, before, key, end, 4<<20, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

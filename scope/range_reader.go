@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -27,18 +28,26 @@ func NewRangeReader(network aweigh.NetworkID, atMost time.Duration) *RangeReader
 
 // RangeQuestion is what a reader asks a node, with the blocks that it had seen by then.
 type RangeQuestion struct {
-	Key, End []byte        // in the sense of Op
-	At       aweigh.Height // as of this block of the scope that governs the range; 0: the newest
+	Key, End []byte // in the sense of Op
+
+	// At is the height of an earlier block, as of which the answer is to be, of any age; 0 is the newest. It is of the
+	// scope with the prefix or the ID that begins as In says; "" is the root scope.
+	At aweigh.Height
+	In string
 
 	network aweigh.NetworkID
 	atMost  time.Duration
 	before  map[aweigh.ScopeID]Attestation
 }
 
-// Ask returns the question what the keys [key, end) hold, or held after a block; 0 is the newest. Answers to later
-// questions are no measure for its answer.
-func (r *RangeReader) Ask(key, end []byte, at aweigh.Height) *RangeQuestion {
-	return &RangeQuestion{Key: key, End: end, At: at, network: r.network, atMost: r.atMost, before: maps.Clone(r.seen)}
+// Ask returns the question what the keys [key, end) hold. Answers to later questions are no measure for its answer.
+func (r *RangeReader) Ask(key, end []byte) *RangeQuestion {
+	return &RangeQuestion{Key: key, End: end, network: r.network, atMost: r.atMost, before: maps.Clone(r.seen)}
+}
+
+// is reports whether a scope has a name: its prefix, or how its ID begins. The root scope has the name "" too.
+func (v *RangeVisit) is(name string) bool {
+	return name == string(v.Prefix) || len(name) >= 8 && strings.HasPrefix(v.Scope.String(), name)
 }
 
 // Open verifies an answer by itself, at a time: that it is about the range, holds, and is not too old, or as of the
@@ -57,8 +66,8 @@ func (q *RangeQuestion) Open(raw []byte, now aweigh.Instant) (*RangeProof, Range
 	case err != nil:
 	case q.At == 0:
 		err = r.Fresh(now, q.atMost)
-	case len(r.Parts) != 1 || r.Parts[0].Height != q.At:
-		err = fmt.Errorf("%w: it is as of another block than %d", ErrProof, q.At)
+	case len(r.Parts) != 1 || r.Parts[0].Height != q.At || !r.Parts[0].is(q.In):
+		err = fmt.Errorf("%w: it is as of another block than %d, or of another scope", ErrProof, q.At)
 	}
 	if err != nil {
 		return nil, r, err

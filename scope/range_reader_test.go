@@ -15,11 +15,11 @@ func TestRangeReadersDoNotGoBack(t *testing.T) {
 	is := func(height aweigh.Height, block byte) *RangeReport {
 		return &RangeReport{Parts: []RangeVisit{{Head: Attestation{Height: height, Block: aweigh.Hash{block}}}}}
 	}
-	first := r.Ask([]byte("a"), nil, 0)
+	first := r.Ask([]byte("a"), nil)
 	if err := r.Take(first, is(5, 5)); err != nil {
 		t.Fatal(err)
 	}
-	then := r.Ask([]byte("a"), nil, 0)
+	then := r.Ask([]byte("a"), nil)
 	for _, c := range []struct {
 		q      *RangeQuestion
 		height aweigh.Height
@@ -38,10 +38,12 @@ func TestRangeReadersDoNotGoBack(t *testing.T) {
 			t.Errorf("block %d of height %d: %v, want %v", c.block, c.height, err, c.ok)
 		}
 	}
-	if err := r.Take(r.Ask([]byte("a"), nil, 0), is(5, 5)); !errors.Is(err, ErrProof) {
+	if err := r.Take(r.Ask([]byte("a"), nil), is(5, 5)); !errors.Is(err, ErrProof) {
 		t.Errorf("block 5 after block 6: %v", err)
 	}
-	if err := r.Take(r.Ask([]byte("a"), nil, 3), is(4, 4)); err != nil {
+	older := r.Ask([]byte("a"), nil)
+	older.At = 3
+	if err := r.Take(older, is(4, 4)); err != nil {
 		t.Errorf("an earlier block, as asked for: %v", err)
 	}
 }

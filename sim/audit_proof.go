@@ -147,7 +147,7 @@ func (x *watch) proveOlder(n *Node, p *machine.Prover) {
 	}
 	var part scope.RangePart
 	if err == nil {
-		part, err = scope.NewOlderRangePart(a, p.State, key, end, 1<<30)
+		part, err = scope.NewOlderRangePart(a, p.State, key, end, 1<<30, nil)
 	}
 	if compacted := p.State.Compacted(); v.Revision < compacted {
 		x.w.holds(Execution, n, errors.Is(err, scope.ErrCompacted), "block %d, of revision %d, is proven, and %d is compacted: %v", at, v.Revision, compacted, err)

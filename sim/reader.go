@@ -111,7 +111,7 @@ type inquest struct {
 // read begins a question.
 func (v *reader) read(key, end []byte, last bool) *inquest {
 	q := &inquest{
-		reader: v, question: v.judge.Ask(key, end, 0), before: maps.Clone(v.taken), last: last,
+		reader: v, question: v.judge.Ask(key, end), before: maps.Clone(v.taken), last: last,
 		until: v.w.now.Add(4 * v.w.Scenario.Load.Give), patience: firstPatience,
 	}
 	q.next()

@@ -93,7 +93,7 @@ func TestHonestProofsThatAreRefusedAreSeen(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	w, q, p := answered(t)
 	q.hear(w.Nodes[1], p.Encode()[1:], "own block", nil)
-	old := scope.NewRangeReader(w.id, 1).Ask(p.Key, p.End, 0)
+	old := scope.NewRangeReader(w.id, 1).Ask(p.Key, p.End)
 	q.over, q.question = false, old
 	q.hear(w.Nodes[1], p.Encode(), "", nil)
 	if x := w.findings; x.goals["refused: own block"] != 1 || x.goals["verified read too old"] != 1 || len(x.broken) > 0 {
@@ -133,7 +133,7 @@ func answered(t *testing.T) (*World, *inquest, *scope.RangeProof) {
 	w.startClients()
 	w.Run(w.Scenario.Stop, nil)
 	q := &inquest{
-		reader: w.readers.all[0], question: w.readers.all[0].judge.Ask([]byte("/"), []byte("0"), 0), last: true,
+		reader: w.readers.all[0], question: w.readers.all[0].judge.Ask([]byte("/"), []byte("0")), last: true,
 		before: make(map[aweigh.ScopeID]aweigh.Height), patience: time.Minute,
 	}
 	var p *scope.RangeProof

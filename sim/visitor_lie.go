@@ -23,7 +23,7 @@ func (l *liar) mislead(v *visitor, ask *referral.Question, truth referral.Answer
 	}
 	what := "a false answer"
 	a := truth
-	lie := r.IntN(8)
+	lie := r.IntN(9)
 	if ask.Kind == referral.AskReferrals {
 		lie *= r.IntN(2)
 	}
@@ -50,6 +50,12 @@ func (l *liar) mislead(v *visitor, ask *referral.Question, truth referral.Answer
 	case 7:
 		what = "the truth, as of before all time"
 		a.Revision, a.Height = 1, 1
+	case 8:
+		what = "a false hash"
+		if !ask.Brief {
+			what = "a hash that was not asked for"
+		}
+		a.Body, a.Digest = nil, sum[:]
 	default:
 		a.Body = l.forged(ask, truth.Body, r)
 		if ask.Kind != referral.AskReferrals {

@@ -171,7 +171,8 @@ func (a *app) get() *cobra.Command {
 			"With --verified the answer carries its proof: that the value is the newest, that the key is absent, or\n" +
 			"that the list is complete. It is verified here, so that no node need be trusted; if the answer of one\n" +
 			"does not hold, the next is asked. --proof also writes the proof to a file, for \"aweigh verify\". With --block\n" +
-			"they show what held after that block of the scope; \"aweigh history KEY\" lists blocks.\n\n" + keyHelp,
+			"they show what held after that block of the root scope, or of the one of --scope; \"aweigh history KEY\"\n" +
+			"lists blocks.\n\n" + keyHelp,
 		Example: "  aweigh get /greeting\n  aweigh get /greeting -o value\n  aweigh get /logo -o raw >logo.png\n  aweigh get / --prefix --limit 10\n" +
 			"  aweigh get /greeting --rev 2\n  aweigh get /greeting --block 7 --proof then.proof\n  aweigh get org@wikipedia.en/articles/42.v3",
 	}

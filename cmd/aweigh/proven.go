@@ -20,6 +20,7 @@ type proofFlags struct {
 	network  string
 	atMost   time.Duration
 	block    uint64
+	scope    string
 	command  *cobra.Command
 }
 
@@ -29,7 +30,8 @@ func (a *app) proofFlags(c *cobra.Command, without ...string) *proofFlags {
 	c.Flags().BoolVar(&f.verified, "verified", false, "believe no node: the answer carries its proof, which is verified here")
 	c.Flags().StringVar(&f.network, "network", "", "with --proof and --verified: identity of the network (default: that of the one that runs here)")
 	c.Flags().DurationVar(&f.atMost, "at-most", 10*time.Second, "with --proof and --verified: refuse what was the newest longer ago than this, by the clock here")
-	c.Flags().Uint64Var(&f.block, "block", 0, "with --proof and --verified: as of this block of the scope, of any age, and not of the newest")
+	c.Flags().Uint64Var(&f.block, "block", 0, "with --proof and --verified: as of this block of the root scope, or of the one of --scope, and not of the newest")
+	c.Flags().StringVar(&f.scope, "scope", "", "with --block: the scope whose block it is: its prefix, or how its ID begins (default: the root scope)")
 	c.MarkFlagsMutuallyExclusive("block", "at-most")
 	for _, flag := range without {
 		c.MarkFlagsMutuallyExclusive("proof", flag)
@@ -45,6 +47,9 @@ func (f *proofFlags) asked() bool { return f.verified || f.command.Flags().Chang
 func (f *proofFlags) check() error {
 	if f.command.Flags().Changed("block") && f.block == 0 {
 		return fmt.Errorf("%w: --block is the height of a block, 1 or more", errUsage)
+	}
+	if f.scope != "" && f.block == 0 {
+		return fmt.Errorf("%w: --scope goes with --block; a read without it goes to the scope that decides about the key", errUsage)
 	}
 	for _, flag := range []string{"network", "at-most", "block", "trusted"} {
 		if f.command.Flags().Changed(flag) && !f.asked() {
@@ -75,7 +80,7 @@ func (a *app) provenRange(ctx context.Context, s *session, f *proofFlags, key, e
 	if err != nil {
 		return p, r, err
 	}
-	p, r, err = s.Client.Verified(id, f.atMost, a.trustsRange).RangeAt(ctx, key, end, aweigh.Height(f.block))
+	p, r, err = s.Client.In(f.scope).Verified(id, f.atMost, a.trustsRange).RangeAt(ctx, key, end, aweigh.Height(f.block))
 	if err != nil || file == nil {
 		return p, r, err
 	}

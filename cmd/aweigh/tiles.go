@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
@@ -43,7 +44,7 @@ func (a *app) tiles() *cobra.Command {
 		Example: "  aweigh tiles ./history\n  aweigh tiles ./history --every 1m\n  aweigh tiles ./history --witnesses policy.txt\n  aweigh tiles ./secrets --scope /registry/secrets/",
 	}
 	every := c.Flags().Duration("every", 0, "add what is new so often, until interrupted")
-	witnesses := c.Flags().String("witnesses", "", "file with the witnesses that are to sign, and how many must (C2SP: tlog-policy)")
+	c.Flags().String("witnesses", "", "file with the witnesses that are to sign, and how many must (C2SP: tlog-policy)")
 	network := c.Flags().String("network", "", "identity of the network (default: that of the node that runs here, or else the node's statement)")
 	a.trustingFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
@@ -53,7 +54,7 @@ func (a *app) tiles() *cobra.Command {
 		if !c.Flags().Changed("network") {
 			*network = s.network
 		}
-		policy, err := witnessesOf(*witnesses)
+		policy, err := witnessesOf(c.Flags().Lookup("witnesses"))
 		if err != nil {
 			return err
 		}
@@ -89,10 +90,14 @@ func passes(err error) bool {
 	return false
 }
 
-// witnessesOf reads the policy of a file, if there is a name.
-func witnessesOf(name string) (*witness.Policy, error) {
-	if name == "" {
+// witnessesOf reads the policy of the file that a flag names, if it is given.
+func witnessesOf(flag *pflag.Flag) (*witness.Policy, error) {
+	name := flag.Value.String()
+	switch {
+	case !flag.Changed:
 		return nil, nil
+	case name == "":
+		return nil, fmt.Errorf("%w: --witnesses is empty, and names a file", errUsage)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {

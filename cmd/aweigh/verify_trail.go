@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/aweigh/aweigh/internal/audit"
 	"github.com/aweigh/aweigh/internal/show"
@@ -15,16 +16,18 @@ import (
 
 // trailFlags are the flags of verify that are about trails.
 type trailFlags struct {
-	file, checkpoint, witnesses, prefix string
-	bare                                bool
+	file, checkpoint, prefix string
+	witnesses                *pflag.Flag
+	bare                     bool
 }
 
 func (f *trailFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "audit", "", "verify this trail, which \"aweigh audit tail\" wrote")
 	c.Flags().StringVar(&f.checkpoint, "checkpoint", "",
 		"with --audit: a file of \"aweigh checkpoint\", a state that the trail must go through")
-	c.Flags().StringVar(&f.witnesses, "witnesses", "",
+	c.Flags().String("witnesses", "",
 		"with --checkpoint: file with the witnesses that signed it, and how many must have (C2SP: tlog-policy)")
+	f.witnesses = c.Flags().Lookup("witnesses")
 	c.Flags().StringVar(&f.prefix, "prefix", "",
 		"with --audit: the trail is of the keys that begin so, and may hide entries")
 	c.Flags().BoolVar(&f.bare, "bare-times", false,
@@ -36,7 +39,7 @@ func (f *trailFlags) chosen(args []string) (bool, error) {
 	switch {
 	case f.file == "" && (f.checkpoint != "" || f.bare || f.prefix != ""):
 		return false, fmt.Errorf("%w: --checkpoint, --prefix and --bare-times are about a trail, which --audit names", errUsage)
-	case f.checkpoint == "" && f.witnesses != "":
+	case f.checkpoint == "" && f.witnesses.Changed:
 		return false, fmt.Errorf("%w: --witnesses is about a note, which --checkpoint names", errUsage)
 	case (f.file == "") == (len(args) == 0):
 		return false, fmt.Errorf("%w: name the file of a proof, or one of a trail with --audit", errUsage)

@@ -15,7 +15,7 @@ import (
 func (d *Dir) Prove(old int64) (tlog.TreeProof, error) {
 	tree := tlog.Tree{N: d.size, Hash: tlog.Hash(d.Root())}
 	p, err := tlog.ProveTree(tree.N, old, tlog.TileHashReader(tree, reader{d})) // which checks the tiles by the root
-	if err != nil {
+	if err != nil && !errors.As(err, new(*fs.PathError)) || errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return p, err

@@ -1,7 +1,6 @@
 package witness
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -63,18 +62,25 @@ func (w *witness) Verify(text, sig []byte) bool {
 	return c.Check(string(text)) == nil
 }
 
-// line returns the line by which the witness signed a checkpoint's text, in its one form. Other lines do not count.
+// line returns the first line by which the witness signed a checkpoint's text, in its one form. Other lines do not
+// count.
 func (w *witness) line(text, lines string) (string, error) {
-	var b bytes.Buffer
-	b.WriteString(text + "\n")
+	err := errors.New("no line of its key")
 	for l := range strings.Lines(lines) {
-		if strings.HasPrefix(l, "— "+w.name+" ") {
-			b.WriteString(l)
+		if !strings.HasPrefix(l, "— "+w.name+" ") {
+			continue
 		}
+		n, bad := note.Open([]byte(text+"\n"+l), note.VerifierList(w))
+		if bad != nil {
+			err = bad
+			continue
+		}
+		raw, bad := base64.StdEncoding.DecodeString(n.Sigs[0].Base64) // which may have another form
+		if bad != nil {
+			err = bad
+			continue
+		}
+		return "— " + w.name + " " + base64.StdEncoding.EncodeToString(raw) + "\n", nil
 	}
-	n, err := note.Open(b.Bytes(), note.VerifierList(w))
-	if err != nil {
-		return "", err
-	}
-	return "— " + n.Sigs[0].Name + " " + n.Sigs[0].Base64 + "\n", nil
+	return "", err
 }

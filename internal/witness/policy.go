@@ -3,6 +3,7 @@ package witness
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -88,6 +89,9 @@ func (r *reader) witness(args []string) error {
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 			return fmt.Errorf("%q is not the URL of a witness, such as https://witness.example/prefix", args[2])
 		}
+		if u.Scheme == "http" && !local(u.Hostname()) { // anyone on the way could answer that there are two histories
+			return fmt.Errorf("%q is neither https nor of this machine", args[2])
+		}
 		w.url = u.JoinPath("add-checkpoint").String()
 	}
 	if slices.ContainsFunc(r.witnesses, func(x witness) bool { return slices.Equal(x.key.Bytes, w.key.Bytes) }) {
@@ -96,6 +100,11 @@ func (r *reader) witness(args []string) error {
 	w.label = args[0]
 	r.witnesses = append(r.witnesses, w)
 	return r.name(w.label)
+}
+
+// local reports whether a host is this machine.
+func local(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 func (r *reader) group(name, need string, members []string) (err error) {

@@ -76,6 +76,9 @@ func TestCosignaturesOfOthersDoNotCount(t *testing.T) {
 			t.Errorf("%s: %v, %v", what, names, err)
 		}
 	}
+	if _, err := p.Check([]byte(text + "\n" + a.Sign(text+"more\n") + good)); err != nil {
+		t.Errorf("the line after a false one of its key: %v", err)
+	}
 	if _, err := p.Check([]byte(text + "\n" + b.Sign(text) + good)); err != nil {
 		t.Errorf("the line after one of another key: %v", err)
 	}
@@ -96,6 +99,7 @@ func TestOtherPoliciesAreRefused(t *testing.T) {
 		"no key":            "witness e e.example\nquorum e",
 		"a key of a log":    "witness e PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW\nquorum e",
 		"a URL of a file":   "witness e " + key + " file:///etc/passwd\nquorum e",
+		"http elsewhere":    "witness e " + key + " http://e.example/x\nquorum e",
 		"no host":           "witness e " + key + " https:///x\nquorum e",
 		"an unknown line":   "witnesses e\nquorum a",
 		"a carriage return": "quorum a\r\n",

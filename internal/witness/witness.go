@@ -155,7 +155,7 @@ func (w *witness) cosign(ctx context.Context, s *Submission) (string, error) {
 }
 
 func (w *witness) split(s *Submission, old int64) error {
-	return fmt.Errorf("%w of %s: it cosigned %d entries that are not the beginning of these %d: anchors signed both, or the witness is wrong",
+	return fmt.Errorf("%w of %s: it answers that it cosigned %d entries which are not the beginning of these %d: anchors signed both, or the witness is wrong",
 		ErrSplit, s.Checkpoint.Origin, old, s.Checkpoint.Head.Size)
 }
 

@@ -40,8 +40,8 @@ func (d *responses) hear(ask *Question, by *scope.Anchor, a Answer) bool {
 		a.Body = bareReceipts(a.Body)
 		d.take(d.bare, by, a)
 	}
-	_, _, ok := d.outcome()
-	return ok
+	_, _, ok := d.all.agreed()
+	return ok && !d.wanting()
 }
 
 // wanting reports whether enough anchors agree on an answer that none of them gave whole.

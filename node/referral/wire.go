@@ -57,9 +57,9 @@ func (a *Answer) Said(h *scope.Head) {
 	a.Height, a.Time, a.Revision = h.Height, h.Time, h.ClosedTimestamp()
 }
 
-// Shorten leaves out a body that is longer than its hash, if the question permits that.
+// Shorten leaves out a body that is longer than its hash, if the question permits that, and is of a kind that may.
 func (a *Answer) Shorten(ask *Question) {
-	if ask.Brief && len(a.Body) > len(aweigh.Hash{}) {
+	if ask.Brief && ask.brevity() && len(a.Body) > len(aweigh.Hash{}) {
 		sum := aweigh.Sum(a.Body)
 		a.Body, a.Digest = nil, sum[:]
 	}
