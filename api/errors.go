@@ -74,7 +74,7 @@ var problems = []struct {
 	{machine.ErrBusy, connect.CodeResourceExhausted, Busy},
 	{machine.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrCompacted, connect.CodeOutOfRange, Compacted},
-	{node.ErrOlder, connect.CodeOutOfRange, NotFound},
+	{node.ErrOlder, connect.CodeOutOfRange, Unread},
 	{scope.ErrFutureRevision, connect.CodeOutOfRange, Future},
 	{scope.ErrKeyNotFound, connect.CodeNotFound, NotFound},
 	{scope.ErrNoVersion, connect.CodeNotFound, NotFound},

@@ -62,7 +62,7 @@ func entryOf(d *node.LineageEntry) *aweighv1.Entry {
 		Index: d.Index, Height: uint64(d.Height), Class: d.Class.String(), Mutation: d.Mutation[:],
 		Author: d.Author[:], AuthorName: d.Name, Uid: uidOf(d.Object), Revision: d.Revision,
 		TimeNs: int64(d.Time), Block: d.Block[:], Justification: d.Justification, Reason: d.Reason, Key: d.Key,
-		Version: d.Version, Caller: d.Caller, Principal: d.Principal, PrincipalName: d.Acts,
+		Version: d.Version, Caller: d.Caller, Principal: d.Principal, PrincipalName: d.Acts, Scope: d.Entry.Scope[:],
 	}
 }
 

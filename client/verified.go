@@ -48,7 +48,7 @@ func (v *Verified) Range(ctx context.Context, key, end []byte) (p *scope.RangePr
 // range then; 0 is the newest of all scopes. Only a node that holds the scope and has kept what the keys held then
 // gives such an answer.
 func (v *Verified) RangeAt(ctx context.Context, key, end []byte, at aweigh.Height) (p *scope.RangeProof, r scope.RangeReport, err error) {
-	var failed []error // of the nodes asked so far
+	var failed []refusal // of the nodes asked so far
 	left := len(v.client.endpoints)
 	v.client.order(ctx, func(e *endpoint) bool {
 		share, cancel := shareOf(ctx, left)
@@ -57,16 +57,36 @@ func (v *Verified) RangeAt(ctx context.Context, key, end []byte, at aweigh.Heigh
 		if p, r, err = v.ask(share, e, key, end, at); err == nil {
 			return true
 		}
-		failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
+		failed = append(failed, refusal{e.address, err})
 		if v.Refused != nil && errors.Is(err, scope.ErrProof) && !errors.Is(err, ErrAged) {
 			v.Refused(e.address, err)
 		}
 		return false
 	})
 	if err != nil {
-		return nil, scope.RangeReport{}, errors.Join(failed...)
+		return nil, scope.RangeReport{}, joined(failed)
 	}
 	return p, r, nil
+}
+
+// refusal is why a node gave no answer that holds.
+type refusal struct {
+	node string
+	err  error
+}
+
+// joined is one error of all refusals: with the node for each, or once if all are the same.
+func joined(all []refusal) error {
+	var each []error
+	same := len(all) > 1
+	for i := range all {
+		each = append(each, fmt.Errorf("%s: %w", all[i].node, all[i].err))
+		same = same && all[i].err.Error() == all[0].err.Error()
+	}
+	if same {
+		return fmt.Errorf("all %d nodes: %w", len(all), all[0].err)
+	}
+	return errors.Join(each...)
 }
 
 // shareOf is the context of the next of so many requests in turn.

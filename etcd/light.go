@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -56,6 +57,7 @@ type light struct {
 	hints   func(ctx context.Context, key, end []byte, changed func()) error
 	final   func(error) codes.Code
 	log     *slog.Logger
+	unread  rate.Sometimes  // limits what the log says of reads without an answer that holds
 	proofs  chan struct{}   // holds a token for each that is under way
 	ctx     context.Context // until the end
 	stop    context.CancelFunc
@@ -70,6 +72,7 @@ const (
 	lightWatches = 4096            // at once
 	mostProofs   = 32              // under way at once
 	leastFetch   = 5 * time.Second // that a proof may take, with all nodes that are asked for it
+	unreadEvery  = 5 * time.Second // between lines of the log about reads without an answer that holds
 )
 
 // ListenLight opens a Light's address. Every client that reaches it can read what the Reader can.
@@ -83,7 +86,7 @@ func ListenLight(cfg LightConfig) (*Light, error) {
 	}
 	s := &light{
 		cluster: short(aweigh.Hash(cfg.Network)), reader: cfg.Reader, atMost: cfg.AtMost,
-		hints: cfg.Hints, final: cfg.Final, log: cfg.Log, proofs: make(chan struct{}, mostProofs),
+		hints: cfg.Hints, final: cfg.Final, log: cfg.Log, unread: rate.Sometimes{Interval: unreadEvery}, proofs: make(chan struct{}, mostProofs),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	server := grpc.NewServer(append(connectionLimits(), grpc.MaxRecvMsgSize(maxRequest),

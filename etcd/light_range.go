@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -101,6 +103,8 @@ func (x *provenRange) run() {
 		if f.err = err; err == nil {
 			x.take(kvs)
 			f.got, x.at = x.now, time.Now()
+		} else if x.light.lasting(err) == codes.OK {
+			x.light.unread.Do(func() { x.light.log.Warn("no node gave an answer that holds", "key", string(x.key), "err", err) })
 		}
 		x.last = err
 		close(x.changed)

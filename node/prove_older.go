@@ -9,7 +9,6 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node/machine"
-	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -32,18 +31,12 @@ func (n *Replica) proveOlder(ctx context.Context, key, end []byte, at aweigh.Hei
 	case <-ctx.Done():
 		return nil, head, context.Cause(ctx)
 	}
-	v, err := n.Read(ctx, true)
+	v, err := n.Read(ctx, false) // what was final stays so
 	if err != nil {
 		return nil, head, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	head = v.Head()
-	switch err := v.owns(referral.Between(key, end)); {
-	case errors.Is(err, scope.ErrElsewhere): // whose rules say who may read what they were
-		return nil, head, fmt.Errorf("%w: some of the keys are another scope's by now: %w", ErrOlder, err)
-	case err != nil:
-		return nil, head, err
-	}
 	a, err := n.claimAfter(ctx, v, at)
 	if err != nil {
 		return nil, head, err
@@ -51,6 +44,9 @@ func (n *Replica) proveOlder(ctx context.Context, key, end []byte, at aweigh.Hei
 	part, err := scope.NewOlderRangePart(a, v.State, key, end, mostProven, ctx.Err)
 	if err == nil {
 		err = takenOf(ctx, &part)
+	}
+	if below := part.Below(key, end); err == nil && len(below) > 0 {
+		err = fmt.Errorf("%w: the keys of %q were another scope's, with blocks of its own", ErrOlder, below[0].Key)
 	}
 	return &scope.RangeProof{Key: key, End: end, Parts: []scope.RangePart{part}}, head, err
 }
@@ -60,7 +56,7 @@ func (n *Replica) proveOlder(ctx context.Context, key, end []byte, at aweigh.Hei
 func (n *Replica) claimAfter(ctx context.Context, v *View, at aweigh.Height) (a scope.Ancestry, err error) {
 	head := v.Head()
 	if at > head.Height {
-		return a, fmt.Errorf("%w: %d is not final yet, and %d is the newest", ErrOlder, at, head.Height)
+		return a, fmt.Errorf("%w: %d is not final here yet, and %d is the newest", ErrOlder, at, head.Height)
 	}
 	a, err = n.prover(ctx, v).ClaimAfter(at)
 	if errors.Is(err, machine.ErrUncovered) && at == head.Height {

@@ -37,7 +37,7 @@ func (n *Node) in(name string) (*Replica, error) {
 		}
 	}
 	if found == nil && name == "/" { // which may be delegated, so it never means the root's
-		return nil, fmt.Errorf("%w: %q; the root scope is meant where none is named", ErrNoScope, name)
+		return nil, fmt.Errorf("%w: %q; the root scope is named by how its ID begins, %s", ErrNoScope, name, n.root.id.Short())
 	}
 	if found == nil {
 		if f := n.remotes.named(name); f != nil {

@@ -27,6 +27,9 @@ func (p *Policy) checkGroup() error {
 	if int64(g.Most) > int64(p.Limits.Anchors) {
 		return fmt.Errorf("%w: groups of up to %d anchors, and limits.anchors is %d", ErrInvalid, g.Most, p.Limits.Anchors)
 	}
+	if n := g.Takes(p.Rules.Mode, 0); n > uint64(g.Most) {
+		return fmt.Errorf("%w: groups of up to %d anchors, and %d that may fail take %d in mode %s", ErrInvalid, g.Most, g.Tolerates, n, p.Rules.Mode)
+	}
 	if g.Replace > 0 && p.EpochBlocks < leastOfAbsence {
 		return fmt.Errorf("%w: in epochs of %d blocks no anchor is absent; epoch.blocks must be %d or more, or group.replace 0", ErrInvalid, p.EpochBlocks, leastOfAbsence)
 	}

@@ -42,15 +42,20 @@ func (g Group) check() error {
 	return nil
 }
 
-// Size is how many anchors shall weigh where before of them do: for f anchors that may fail it takes 3f+1, or 2f+1
-// where none lies, and as many more as the load asks for. A larger group shrinks only as the load falls to half of
-// what let it grow, and not with an epoch that was cut short. The result is from Least to Most.
-func (g Group) Size(m quorum.Mode, before, faults int, load uint64, short bool) int {
+// Takes is how many anchors it takes for those that may fail, with so many that were proven to lie.
+func (g Group) Takes(m quorum.Mode, faults int) uint64 {
 	each := uint64(2)
 	if m.Byzantine() {
 		each = 3
 	}
-	least := each*(uint64(g.Tolerates)+uint64(faults)) + 1
+	return each*(uint64(g.Tolerates)+uint64(faults)) + 1
+}
+
+// Size is how many anchors shall weigh where before of them do: for f anchors that may fail it takes 3f+1, or 2f+1
+// where none lies, and as many more as the load asks for. A larger group shrinks only as the load falls to half of
+// what let it grow, and not with an epoch that was cut short. The result is from Least to Most.
+func (g Group) Size(m quorum.Mode, before, faults int, load uint64, short bool) int {
+	least := g.Takes(m, faults)
 	keep := least
 	if g.Load > 0 {
 		steps := load / g.Load

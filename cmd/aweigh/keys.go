@@ -202,7 +202,7 @@ func (a *app) get() *cobra.Command {
 		start, end := bounds(name.Key())
 		if proof.asked() {
 			if v > 0 {
-				return fmt.Errorf("%w: a proof is of what a key holds now, not of version %d", errUsage, v)
+				return fmt.Errorf("%w: a proof is of what a key holds now, or with --block held after a block, and not of version %d", errUsage, v)
 			}
 			return a.getProven(ctx, s, proof, start, end)
 		}

@@ -157,6 +157,9 @@ func (a *app) verify() *cobra.Command {
 			}
 		}
 		if done, err := trail.chosen(args); done || err != nil {
+			if err == nil && c.Flags().Changed("at-most") {
+				err = fmt.Errorf("%w: --at-most is for proofs of \"aweigh get\" and \"aweigh ls\", and not for trails", errUsage)
+			}
 			if err != nil {
 				return err
 			}

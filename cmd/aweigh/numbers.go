@@ -14,7 +14,7 @@ import (
 // bounds are the bounds of numbers on the command line; most is 0 where only
 // the network knows.
 var bounds = map[string]struct{ least, most int64 }{
-	"rev": {1, 0}, "if-rev": {1, 0}, "limit": {1, 0}, "count": {1, 0}, "version": {1, 0},
+	"rev": {1, 0}, "if-rev": {1, 0}, "limit": {1, 0}, "count": {1, 0}, "version": {1, 0}, "block": {1, 0},
 	"nodes":        {1, devnet.MaxNodes},
 	"epoch-blocks": {1, 0}, "probation": {0, 1<<31 - 1},
 	"clients": {1, 0}, "connections": {1, 0}, "keys": {1, 0}, "key-size": {1, 1024}, "value-size": {0, 0}, "total": {1, 0},

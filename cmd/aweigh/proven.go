@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -61,12 +62,15 @@ func (f *proofFlags) check() error {
 
 // provenRange asks for a proof of what the keys of a range hold, verifies it, and writes it to the file.
 func (a *app) provenRange(ctx context.Context, s *session, f *proofFlags, key, end []byte) (p *scope.RangeProof, r scope.RangeReport, err error) {
+	if len(end) > 0 && !scope.ToEnd(end) && bytes.Compare(key, end) >= 0 {
+		return p, r, fmt.Errorf("%w: no key is from %q on and before %q", errUsage, key, end)
+	}
 	if f.command.Flags().Changed("network") {
 		if _, err := networkOf(f.network); err != nil {
 			return p, r, err
 		}
 	} else if f.network = s.network; f.network == "" {
-		return p, r, fmt.Errorf("%w: a proof needs the network's identity, and no network runs here; give it with --network", errUsage)
+		return p, r, fmt.Errorf("%w: a proof needs the network's identity, which is known only of a network that was found here; give it with --network", errUsage)
 	}
 	var file *reserved
 	if f.command.Flags().Changed("proof") {
@@ -126,6 +130,9 @@ func (a *app) getProven(ctx context.Context, s *session, f *proofFlags, key, end
 		return err
 	}
 	if len(end) == 0 && len(r.Kvs) == 0 {
+		if f.block > 0 {
+			return fmt.Errorf("%w: %q was absent after block %d, which the proof shows", client.ErrNotFound, key, f.block)
+		}
 		return fmt.Errorf("%w: %q is absent, which the proof shows", client.ErrNotFound, key)
 	}
 	return nil

@@ -37,8 +37,8 @@ func (f *trailFlags) add(c *cobra.Command) {
 // chosen reports whether a trail is to be verified, and not the proof that args name.
 func (f *trailFlags) chosen(args []string) (bool, error) {
 	switch {
-	case f.file == "" && (f.checkpoint != "" || f.bare || f.prefix != ""):
-		return false, fmt.Errorf("%w: --checkpoint, --prefix and --bare-times are about a trail, which --audit names", errUsage)
+	case f.file == "" && (f.checkpoint != "" || f.bare || f.prefix != "" || f.witnesses.Changed):
+		return false, fmt.Errorf("%w: --checkpoint, --witnesses, --prefix and --bare-times are about a trail, which --audit names", errUsage)
 	case f.checkpoint == "" && f.witnesses.Changed:
 		return false, fmt.Errorf("%w: --witnesses is about a note, which --checkpoint names", errUsage)
 	case (f.file == "") == (len(args) == 0):
@@ -62,6 +62,7 @@ func (a *app) verifyTrail(p show.Printer, f *trailFlags, network string, pinned 
 		}
 		o.Network = &id
 	}
+	var witnesses []string // that signed the checkpoint
 	if f.checkpoint != "" {
 		c, note, err := readCheckpoint(f.checkpoint)
 		if err != nil {
@@ -70,7 +71,7 @@ func (a *app) verifyTrail(p show.Printer, f *trailFlags, network string, pinned 
 		if policy, err := witnessesOf(f.witnesses); err != nil {
 			return err
 		} else if policy != nil {
-			if _, err := policy.Check(note); err != nil {
+			if witnesses, err = policy.Check(note); err != nil {
 				return fmt.Errorf("%w: %s: %w", scope.ErrProof, f.checkpoint, err)
 			}
 		}
@@ -81,7 +82,7 @@ func (a *app) verifyTrail(p show.Printer, f *trailFlags, network string, pinned 
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.file, err)
 	}
-	if err := p.Trail(r); err != nil || p.Format != show.Table {
+	if err := p.Trail(r, witnesses); err != nil || p.Format != show.Table {
 		return err
 	}
 	id := r.Genesis.Network()

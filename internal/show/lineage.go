@@ -22,6 +22,7 @@ type entryJSON struct {
 	Class         string  `json:"class"`
 	Revision      int64   `json:"revision"`
 	Height        uint64  `json:"height"`
+	Scope         string  `json:"scope"` // whose block it is
 	Block         string  `json:"block"`
 	TimeNs        int64   `json:"time_ns"`
 	Mutation      string  `json:"mutation"`
@@ -79,7 +80,7 @@ func entriesJSON(entries []*aweighv1.Entry) []entryJSON {
 	out := []entryJSON{}
 	for _, e := range entries {
 		x := entryJSON{
-			Index: e.Index, Class: e.Class, Revision: e.Revision, Height: e.Height, Block: hex.EncodeToString(e.Block),
+			Index: e.Index, Class: e.Class, Revision: e.Revision, Height: e.Height, Scope: hex.EncodeToString(e.Scope), Block: hex.EncodeToString(e.Block),
 			TimeNs: e.TimeNs, Mutation: hex.EncodeToString(e.Mutation), Author: hex.EncodeToString(e.Author),
 			AuthorName: e.AuthorName, Principal: hex.EncodeToString(e.Principal), PrincipalName: e.PrincipalName, UID: e.Uid, Version: e.Version, Justification: e.Justification, Caller: e.Caller, Reason: e.Reason,
 		}
@@ -116,7 +117,12 @@ func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
 	if keyed {
 		rows[0] = slices.Insert(rows[0], 3, "KEY")
 	}
+	several := slices.ContainsFunc(entries, func(e *aweighv1.Entry) bool { return !bytes.Equal(e.Scope, entries[0].Scope) })
 	for _, e := range entries {
+		block := fmt.Sprint(e.Height)
+		if several {
+			block += " of " + short(e.Scope)
+		}
 		by, version := called(e.AuthorName, e.Author), ""
 		if len(e.Principal) > 0 {
 			by = called(e.PrincipalName, e.Principal) + " by " + by
@@ -132,7 +138,7 @@ func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
 		if _, merged := mergedFrom(e); merged {
 			change = "merge"
 		}
-		row := []string{fmt.Sprint(e.Revision), version, change, by, instant(e.TimeNs), fmt.Sprint(e.Height), because(e.Reason, e.Justification)}
+		row := []string{fmt.Sprint(e.Revision), version, change, by, instant(e.TimeNs), block, because(e.Reason, e.Justification)}
 		if keyed {
 			row = slices.Insert(row, 3, Key(e.Key))
 		}

@@ -2919,6 +2919,7 @@ type Entry struct {
 	Caller        string                 `protobuf:"bytes,15,opt,name=caller,proto3" json:"caller,omitempty"`                                    // for whom the author made the mutation, as the author states; empty: for itself, or unknown
 	Principal     []byte                 `protobuf:"bytes,16,opt,name=principal,proto3" json:"principal,omitempty"`                              // key whose rights the author used, by a token; empty: its own
 	PrincipalName string                 `protobuf:"bytes,17,opt,name=principal_name,json=principalName,proto3" json:"principal_name,omitempty"` // likewise author_name
+	Scope         []byte                 `protobuf:"bytes,18,opt,name=scope,proto3" json:"scope,omitempty"`                                      // whose block it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3070,6 +3071,13 @@ func (x *Entry) GetPrincipalName() string {
 		return x.PrincipalName
 	}
 	return ""
+}
+
+func (x *Entry) GetScope() []byte {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
 }
 
 type HistoryResponse struct {
@@ -10536,7 +10544,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\twaits_for\x18\x04 \x03(\fR\bwaitsFor\"8\n" +
 	"\x0eHistoryRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xc4\x03\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xda\x03\n" +
 	"\x05Entry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x16\n" +
 	"\x06height\x18\x02 \x01(\x04R\x06height\x12\x14\n" +
@@ -10556,7 +10564,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\aversion\x18\x0e \x01(\x03R\aversion\x12\x16\n" +
 	"\x06caller\x18\x0f \x01(\tR\x06caller\x12\x1c\n" +
 	"\tprincipal\x18\x10 \x01(\fR\tprincipal\x12%\n" +
-	"\x0eprincipal_name\x18\x11 \x01(\tR\rprincipalName\"\x9b\x01\n" +
+	"\x0eprincipal_name\x18\x11 \x01(\tR\rprincipalName\x12\x14\n" +
+	"\x05scope\x18\x12 \x01(\fR\x05scope\"\x9b\x01\n" +
 	"\x0fHistoryResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12*\n" +
 	"\aentries\x18\x02 \x03(\v2\x10.aweigh.v1.EntryR\aentries\x12\x12\n" +
