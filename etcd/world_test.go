@@ -138,7 +138,7 @@ func serve(t testing.TB, cfg Config, n node.Config) *world {
 	runCtx, stopRunning := context.WithCancel(context.Background())
 	go func() { served <- w.server.Run(serveCtx) }()
 	go func() { ran <- w.node.Run(runCtx) }()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	w.ctx, w.stopServing = ctx, stopServing
 	t.Cleanup(func() {
 		stopServing() // while streams are open

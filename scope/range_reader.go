@@ -45,9 +45,10 @@ func (r *RangeReader) Ask(key, end []byte) *RangeQuestion {
 	return &RangeQuestion{Key: key, End: end, network: r.network, atMost: r.atMost, before: maps.Clone(r.seen)}
 }
 
-// is reports whether a scope has a name: its prefix, or how its ID begins. The root scope has the name "" too.
+// is reports whether a scope has a name: its prefix, or how its ID begins, with four digits or more. The root scope
+// has the name "" too.
 func (v *RangeVisit) is(name string) bool {
-	return name == string(v.Prefix) || len(name) >= 8 && strings.HasPrefix(v.Scope.String(), name)
+	return name == string(v.Prefix) || len(name) >= 4 && strings.HasPrefix(v.Scope.String(), name)
 }
 
 // Open verifies an answer by itself, at a time: that it is about the range, holds, and is not too old, or as of the
