@@ -48,7 +48,7 @@ func TestRangeReadersDoNotGoBack(t *testing.T) {
 	}
 }
 
-// TestAgedProofsAreNoFault: what is only too old is told from what does not hold.
+// TestAgedProofsAreNoFault: a proof that is only too old is refused with an error of its own.
 func TestAgedProofsAreNoFault(t *testing.T) {
 	r := RangeReport{Parts: []RangeVisit{{Head: Attestation{Time: 1}}}}
 	now := aweigh.Instant(1).Add(2 * time.Second)

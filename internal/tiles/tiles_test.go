@@ -65,8 +65,8 @@ func note(h lineage.Head) []byte {
 	return []byte(lineage.Checkpoint{Origin: origin, Head: h}.Text() + "\n— anchor signature\n")
 }
 
-// keep brings a directory up to the log.
-func (l *log) keep(t fataler, dir string) {
+// added opens a directory and adds what it lacks of the log.
+func (l *log) added(t fataler, dir string) *tiles.Dir {
 	t.Helper()
 	d, err := tiles.Open(dir, origin)
 	if err != nil {
@@ -77,6 +77,13 @@ func (l *log) keep(t fataler, dir string) {
 			t.Fatal(err)
 		}
 	}
+	return d
+}
+
+// keep brings a directory up to the log.
+func (l *log) keep(t fataler, dir string) {
+	t.Helper()
+	d := l.added(t, dir)
 	h := l.head(t)
 	if err := d.Seal(h, note(h)); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package referral
 
 import (
+	"slices"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
@@ -46,9 +48,8 @@ func (d *responses) hear(ask *Question, by *scope.Anchor, a Answer) bool {
 
 // wanting reports whether enough anchors agree on an answer that none of them gave whole.
 func (d *responses) wanting() bool {
-	_, _, agreed := d.all.agreed()
-	_, _, ok := d.outcome()
-	return agreed && !ok
+	sum, _, ok := d.all.agreed()
+	return ok && !slices.ContainsFunc(d.said, func(s response) bool { return s.sum == sum && s.whole() })
 }
 
 func (d *responses) take(to *agreement, by *scope.Anchor, a Answer) {

@@ -3486,7 +3486,7 @@ type ProveRangeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	RangeEnd      []byte                 `protobuf:"bytes,2,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"` // as in RangeRequest
-	Height        uint64                 `protobuf:"varint,3,opt,name=height,proto3" json:"height,omitempty"`                    // as of this block of the scope that governs the range; 0: the newest
+	Height        uint64                 `protobuf:"varint,3,opt,name=height,proto3" json:"height,omitempty"`                    // as of this block of the scope that the request is about, else of the root scope; 0: the newest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
