@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/tiles"
 	"github.com/aweigh/aweigh/internal/witness"
@@ -38,18 +40,22 @@ func (a *app) tiles() *cobra.Command {
 			"  witness w2 w2.example+0f1e2d3c+BKa… https://w2.example/log\n" +
 			"  group two all w1 w2\n" +
 			"  quorum two\n\n" +
-			"With --every it goes on until interrupted. The exit code is 6 if so few anchors signed\n" +
-			"that all of them might lie, or too few witnesses, and 7 if a witness signed another\n" +
-			"history.",
-		Example: "  aweigh tiles ./history\n  aweigh tiles ./history --every 1m\n  aweigh tiles ./history --witnesses policy.txt\n  aweigh tiles ./secrets --scope /registry/secrets/",
+			"With --every it goes on until interrupted, and with --listen it also serves the files by\n" +
+			"HTTP. The exit code is 6 if so few anchors signed that all of them might lie, or too few\n" +
+			"witnesses, and 7 if a witness signed another history.",
+		Example: "  aweigh tiles ./history\n  aweigh tiles ./history --every 1m\n  aweigh tiles ./history --every 1m --listen 127.0.0.1:8080\n  aweigh tiles ./history --witnesses policy.txt\n  aweigh tiles ./secrets --scope /registry/secrets/",
 	}
 	every := c.Flags().Duration("every", 0, "add what is new so often, until interrupted")
+	listen := c.Flags().String("listen", "", "with --every: serve the files meanwhile at this HOST:PORT, by HTTP, to all that reach it")
 	c.Flags().String("witnesses", "", "file with the witnesses that are to sign, and how many must (C2SP: tlog-policy)")
 	network := c.Flags().String("network", "", "identity of the network (default: that of the node that runs here, or else the node's statement)")
 	a.trustingFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		if *every < 0 {
 			return fmt.Errorf("%w: --every is a duration, such as 1m", errUsage)
+		}
+		if *listen != "" && *every == 0 {
+			return fmt.Errorf("%w: --listen goes with --every, which says how often to add what is new", errUsage)
 		}
 		if !c.Flags().Changed("network") {
 			*network = s.network
@@ -61,6 +67,13 @@ func (a *app) tiles() *cobra.Command {
 		id, err := s.networkOf(ctx, *network)
 		if err != nil {
 			return err
+		}
+		if *listen != "" {
+			stop, err := a.serveTiles(ctx, *listen, args[0])
+			if err != nil {
+				return err
+			}
+			defer stop()
 		}
 		for {
 			err := a.tile(ctx, s, id, args[0], policy)
@@ -77,6 +90,30 @@ func (a *app) tiles() *cobra.Command {
 			}
 		}
 	})
+}
+
+// serveTiles serves a directory until the function that it returns has ended, and prints where.
+func (a *app) serveTiles(ctx context.Context, listen, dir string) (stop func(), err error) {
+	if _, _, err := net.SplitHostPort(listen); err != nil {
+		return nil, fmt.Errorf("%w: --listen: %q is no HOST:PORT: %w", errUsage, listen, err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, daemon.Taken("listen", listen, err)
+	}
+	fmt.Fprintf(a.err, "aweigh: %s is served at http://%s\n", dir, l.Addr())
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := tiles.Serve(ctx, l, dir); err != nil {
+			fmt.Fprintf(a.err, "aweigh: %s is not served any more: %s\n", dir, message(err))
+		}
+	}()
+	return func() { cancel(); <-ended }, nil
 }
 
 // passes reports whether a later run may succeed where this one failed.

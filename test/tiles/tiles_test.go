@@ -1,9 +1,11 @@
 package tiles
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,12 +51,20 @@ func TestTesseraReadsTiles(t *testing.T) {
 	if len(keys) != 4 {
 		t.Fatalf("%d keys", len(keys))
 	}
-	check := func(key string) error {
+	checkBy := func(key string, fetcher fsck.Fetcher) error {
 		v, err := note.NewVerifier(key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fsck.New(origin, v, client.FileFetcher{Root: dir}, hashes, fsck.Opts{N: 2}).Check(context.Background())
+		return fsck.New(origin, v, fetcher, hashes, fsck.Opts{N: 2}).Check(context.Background())
+	}
+	check := func(key string) error { return checkBy(key, client.FileFetcher{Root: dir}) }
+	served, err := client.NewHTTPFetcher(serving(t, network.command(aweigh, "tiles", dir, "--every", "1h", "--listen", "127.0.0.1:0")), nil)
+	if err == nil {
+		err = checkBy(keys[0], served)
+	}
+	if err != nil {
+		t.Errorf("by HTTP: %v", err)
 	}
 	for _, key := range keys {
 		if err := check(key); err != nil {
@@ -79,6 +89,37 @@ func TestTesseraReadsTiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// serving runs a command that serves files, until the end of the test, and returns where it does.
+func serving(t *testing.T, c *exec.Cmd) *url.URL {
+	t.Helper()
+	out, err := c.StderrPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, at, ok := strings.Cut(lines.Text(), " is served at "); ok {
+			u, err := url.Parse(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u
+		}
+	}
+	t.Fatal("nothing is served")
+	return nil
 }
 
 // hashes are those of the entries of a bundle.
