@@ -65,7 +65,8 @@ const exitHelp = `Exit codes:
      failed or its time had passed, a decision is void, superseded, rejected or expired,
      a login was denied or not done in time, or it would change nothing: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
-  6  no node, too few anchors or witnesses, or no issuer of a login, can be reached
+  6  no node, too few anchors or witnesses, or no issuer of a login, can be reached, or no
+     node proves the block of --block
   7  a proof, a trail, a ballot, a token, a replay, a backup, a store or the file of
      "checkpoint --since" does not hold, or is not one, or a witness signed another history
   8  the node's disk failed, or its store is damaged

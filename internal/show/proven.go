@@ -81,7 +81,7 @@ func (p Printer) provenBy(r scope.RangeReport, now time.Time) error {
 			}
 		}
 		age := now.Sub(time.Unix(0, int64(v.Head.Time))).Round(time.Millisecond)
-		if _, err := fmt.Fprintf(p.Out, "proven%s as of block %d, of %s, %s ago: block %d of epoch %d says so, which anchors of weight %d of %d made final\n",
+		if _, err := fmt.Fprintf(p.Out, "proven%s as of block %d, until %s, %s ago: block %d of epoch %d says so, which anchors of weight %d of %d made final\n",
 			of, v.Height, instant(int64(v.Head.Time)), age, v.Head.Height, v.Head.Epoch, v.Head.Weight, v.Head.Total); err != nil {
 			return err
 		}
