@@ -200,8 +200,8 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 	for _, ev := range events {
 		m.event(ev)
 	}
-	m.greet()
 	m.tick()
+	m.greet() // after the tick, where a fetch may end
 	m.drive()
 	for {
 		if m.turned {
