@@ -64,8 +64,9 @@ func (x *watch) effects(n *Node, e *scope.Epoch, before, after trust.Ledger) {
 	x.w.holds(Standings, n, left <= 1, "epoch %d: %d anchors left at once", e.Number, left)
 }
 
-// takenUp are the decisions about anchors that took effect with an epoch, by their subjects.
-func takenUp(n *Node, e *scope.Epoch) map[aweigh.AnchorID]*scope.Decision {
+// takenUp are the decisions about anchors that took effect with an epoch, by their subjects. Where motions may be
+// forgotten, a decision that was asked for counts if its effect shows.
+func (x *watch) takenUp(n *Node, was, e *scope.Epoch, after trust.Ledger) map[aweigh.AnchorID]*scope.Decision {
 	all, state := make(map[aweigh.AnchorID]*scope.Decision), n.state()
 	must.OK(state.Motions(func(id votes.MotionID, open bool) bool {
 		if open {
@@ -80,6 +81,16 @@ func takenUp(n *Node, e *scope.Epoch) map[aweigh.AnchorID]*scope.Decision {
 		}
 		return true
 	}), "reading the motions")
+	if !forgets(&x.w.Scenario.Bounds) {
+		return all
+	}
+	for i := range x.w.decisions {
+		d := &x.w.decisions[i]
+		s, known := after.Standing(d.Subject)
+		if why, set := moved(was, d, s); all[d.Subject] == nil && known && set && why == "" {
+			all[d.Subject] = d
+		}
+	}
 	return all
 }
 

@@ -194,7 +194,7 @@ func (x *watch) judged(n *Node, was, e *scope.Epoch, before, after trust.Ledger)
 	if x.lost || !x.within || c.said == nil {
 		return
 	}
-	decided := takenUp(n, e)
+	decided := x.takenUp(n, was, e, after)
 	for s := range after.All() {
 		old, known := before.Standing(s.Anchor)
 		why, set := moved(was, decided[s.Anchor], s)

@@ -136,6 +136,7 @@ func (w *World) carry(d scope.Decision, by []*Node) {
 func (n *Node) approve(d scope.Decision) {
 	w := n.world
 	w.motions++
+	w.decisions = append(w.decisions, d)
 	m := scope.Mutation{
 		Scope: w.id, Class: scope.Govern, Content: canon.Encode(d), Caller: fmt.Sprintf("local:%d", w.motions),
 		Nonce: binary.BigEndian.AppendUint64(nil, w.motions), ValidUntil: w.watch.time.from(w.now).Add(5 * time.Minute),

@@ -150,6 +150,10 @@ func (x *healChecks) ask(n *Node) {
 
 // met reports whether all are final, and all nodes have come as far as that.
 func (x *healChecks) met() bool {
+	if x.w.watch.lost { // since an epoch in which more lie than may
+		x.why = ""
+		return true
+	}
 	for _, n := range x.core {
 		if x.open[n] {
 			x.why = fmt.Sprintf("a write at %s is not final", n)

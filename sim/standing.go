@@ -122,7 +122,7 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 		why = overChurn(was, e, l)
 		w.holds(Churn, n, why == "", "epoch %d: %s", e.Number, why)
 	}
-	decided := takenUp(n, e)
+	decided := w.watch.takenUp(n, was, e, l)
 	for s := range l.All() {
 		at := w.Nodes[w.anchors[s.Anchor]]
 		old, known := before.Standing(s.Anchor)

@@ -43,9 +43,10 @@ type World struct {
 	answered int64                         // the highest revision as of which an honest node answered visitors
 	shown    map[aweigh.Epoch]votes.Domain // epochs that visitors were shown before a node was seen there
 
-	motions  uint64              // approvals asked for
-	welcomed int                 // liars' applications that the honest approved
-	orders   []*scope.Revocation // that the scope gave to those below, as honest nodes know them
+	motions   uint64              // approvals asked for
+	decisions []scope.Decision    // likewise, what they approve
+	welcomed  int                 // liars' applications that the honest approved
+	orders    []*scope.Revocation // that the scope gave to those below, as honest nodes know them
 }
 
 // stage is shared by the scopes of a world.
