@@ -27,6 +27,8 @@ func TestFewPeersAreRemembered(t *testing.T) {
 		}
 		h.gate.shun(from)
 	}
+	h.dialer.mu.Lock() // dials that fail forget peers meanwhile
+	defer h.dialer.mu.Unlock()
 	for what, n := range map[string][2]int{
 		"heard of": {len(h.dialer.candidates), maxCandidates}, "kept out": {len(h.gate.until), maxBlocked},
 		"places": {len(h.gate.shunned), maxBlocked},
