@@ -19,6 +19,7 @@ import (
 // governing is the part of a node that the API needs for decisions.
 type governing interface {
 	Government(under *scope.Policy) (node.Government, error)
+	Outlook() (scope.Outlook, *scope.Epoch, scope.Head, error)
 	Govern(ctx context.Context, d scope.Decision, once node.Once) (machine.Receipt, error)
 	Application(ctx context.Context, sponsor aweigh.AnchorID, name string) (scope.Decision, error)
 	Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once node.Once) (scope.Decision, machine.Receipt, error)

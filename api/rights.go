@@ -78,6 +78,7 @@ var rights = map[string]right{
 	aweighv1connect.NodeExplainProcedure:    {may: known, sees: requestlog.Writes},
 	aweighv1connect.NodeHandoversProcedure:  {may: known, sees: requestlog.Writes},
 	aweighv1connect.NodeScopesProcedure:     {may: known, sees: requestlog.Writes},
+	aweighv1connect.NodeTopologyProcedure:   {may: ruling, sees: requestlog.Reads}, // it names keys
 	aweighv1connect.NodeIslandsProcedure:    {may: ruling, sees: requestlog.Reads}, // they name keys
 
 	// Motions hold mutations, with keys and values. A user may follow one that it could have proposed.

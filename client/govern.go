@@ -21,6 +21,11 @@ func (c *Client) TrustUnder(ctx context.Context, p scope.Policy) (*aweighv1.Trus
 	return read(ctx, c, aweighv1connect.NodeClient.Trust, &aweighv1.TrustRequest{Policy: canon.Encode(p), Linearizable: true})
 }
 
+// Topology returns where the changes of a scope go.
+func (c *Client) Topology(ctx context.Context) (*aweighv1.TopologyResponse, error) {
+	return read(ctx, c, aweighv1connect.NodeClient.Topology, &aweighv1.TopologyRequest{Linearizable: true})
+}
+
 // Explain lists what moved an anchor's trust, newest first.
 func (c *Client) Explain(ctx context.Context, req *aweighv1.ExplainRequest) (*aweighv1.ExplainResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Explain, req)

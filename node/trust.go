@@ -101,6 +101,19 @@ func (n *Replica) Government(under *scope.Policy) (g Government, err error) {
 	return g, g.standings(*n.genesis, v.State, h)
 }
 
+// Outlook is what the scope sees of its topology in its present epoch.
+func (n *Replica) Outlook() (o scope.Outlook, e *scope.Epoch, head scope.Head, err error) {
+	v, err := n.Read(context.Background(), false)
+	if err != nil {
+		return o, nil, head, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	if e, err = v.Epoch(); err == nil {
+		o, err = v.Outlook(max(n.runner.now(), v.Head().Time))
+	}
+	return o, e, v.Head(), err
+}
+
 // usages are those of a state in an epoch, at an instant.
 func usages(s *scope.State, e *scope.Epoch, at aweigh.Instant) (all []Usage, err error) {
 	used, err := s.Usages()

@@ -20,6 +20,12 @@ type Bounds struct {
 	NonLeadingAfter uint32      `yaml:"restafter" least:"1"` // views led in vain
 	AttendedBytes   int         `least:"128"`                // of signatures that a block reconciles
 
+	// Of what an epoch counts of changes.
+	Heat       int `least:"2"` // counters
+	HeatLevels int `least:"1"` // paths above a key
+	HeatPrefix int `least:"4"` // bytes of a path, or of a key
+	HeatFailed int `least:"1"` // splits that failed, which are remembered
+
 	// Of how the state is stored.
 	ChangesInRun int `least:"1"`
 	Lineage      lineage.Bounds
@@ -83,6 +89,7 @@ type Bounds struct {
 // DefaultBounds are those of production, and the largest that there may be.
 func DefaultBounds() Bounds {
 	return Bounds{
+		Heat: heatCounters, HeatLevels: heatLevels, HeatPrefix: heatPrefix, HeatFailed: heatFailed,
 		RecentBlocks: recentBlocks, TimelyBlocks: timelyBlocks, MostSkipped: mostSkipped, NonLeadingAfter: nonLeadingAfter, AttendedBytes: MaxAttendedBytes,
 		ChangesInRun: changesInRun, Lineage: lineage.DefaultBounds(),
 		CacheBytes: cacheBytes, CacheRecord: cacheRecord, Receipts: cacheReceipts, FewReceipts: fewReceipts, LongRecord: longRecord, LeanKeys: leanKeys,

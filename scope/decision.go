@@ -80,7 +80,7 @@ type Decision struct {
 	Policy  *Policy         // for SetPolicy
 	Child   *Child          // for Delegate and Revoke
 	Score   trust.Score     // for Attest: from then on
-	Reason  string          // for Attest: why
+	Reason  string          // for Attest, and for what a scope delegates by itself: why
 }
 
 // About describes in a few words what the decision would do.

@@ -101,36 +101,42 @@ type handover struct {
 
 // delegate hands a prefix to a child, or records why it cannot be done any more.
 func (x *execution) delegate(d *decided) error {
+	_, err := x.give(d)
+	return err
+}
+
+// give is delegate, and tells the recorded reason.
+func (x *execution) give(d *decided) (failure, err error) {
 	child := d.Decision.Child
 	x.begin(&CheckedMutation{ID: aweigh.Hash(d.Motion), Mutation: Mutation{Author: d.By, Class: Govern}})
 	own, err := x.region()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	failure, err := x.next.delegable(child, own, x.policy)
+	failure, err = x.next.delegable(child, own, x.policy)
 	if failure == nil && err == nil { // decisions that take effect together apply together
 		failure, err = x.next.delegable(child, own, &x.next.epoch.Policy)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var h handover
 	if failure == nil {
 		if failure, err = h.gather(x, child.Prefix, func(int, int) error { return nil }); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if failure != nil {
-		return x.dismiss(d, child.Prefix, failure)
+		return failure, x.dismiss(d, child.Prefix, failure)
 	}
 	parent, err := x.next.Genesis()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bound, _, err := x.next.binds(x.policy)
 	bound = bound.with(x.next.epoch.Policy.Children)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	at, head := x.place(), &x.next.head
 	depth := uint32(1)
@@ -143,12 +149,12 @@ func (x *execution) delegate(d *decided) error {
 		Keys: int64(len(h.keys)), Bound: bound,
 	}, d)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	x.ops = append(x.ops, ops...)
-	x.enter(lineage.Entry{Class: lineage.Delegate, Key: child.Prefix, Posterior: g.Hash()})
+	x.enter(lineage.Entry{Class: lineage.Delegate, Key: child.Prefix, Posterior: g.Hash(), Reason: d.Decision.Reason})
 	if err := h.leave(x); err != nil {
-		return err
+		return nil, err
 	}
 	head.Revision, head.Clocked = at.main, true
 	head.Delegated++
@@ -157,7 +163,7 @@ func (x *execution) delegate(d *decided) error {
 	given := append(slices.Clone(own.given), Delegation{Prefix: child.Prefix, Child: g.Hash(), Revision: at.main, Height: head.Height + 1})
 	slices.SortFunc(given, func(a, b Delegation) int { return bytes.Compare(a.Prefix, b.Prefix) })
 	x.next.own = &region{prefix: own.prefix, given: given}
-	return x.replace(x.space.at(atDelegated, child.Prefix...), delegated{Genesis: g.Encode(), Revision: at.main, Height: x.block.Header.Height})
+	return nil, x.replace(x.space.at(atDelegated, child.Prefix...), delegated{Genesis: g.Encode(), Revision: at.main, Height: x.block.Header.Height})
 }
 
 // region is that of the scope as it is so far.

@@ -688,7 +688,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "7977a90c7042cd037e6cb9147adf4a4d6573ec8050a9e4cdd27dfa9ca4f6a3f6"
+	const want = "c81a1493e41901a04fb376ca9ebcad30a32e8e6c776692b2daa284cf3ce16e46"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

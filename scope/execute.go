@@ -105,6 +105,7 @@ func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	if err := x.applyRevocation(s, b.Revocation); err != nil {
 		return nil, err
 	}
+	x.warm()
 	if err := x.succeed(s); err != nil {
 		return nil, err
 	}
@@ -123,6 +124,7 @@ type execution struct {
 	epoch    *Epoch  // in which the block is executed
 	policy   *Policy // of epoch
 	tally    tally
+	heat     *heat         // before the block
 	findings []finding     // of motions that ended
 	made     []change      // by the motion that was carried last
 	ledger   *trust.Ledger // as it is so far, if it was read
@@ -172,6 +174,7 @@ func newExecution(s *State, b *Block) *execution {
 		epoch:    s.epoch,
 		policy:   &s.epoch.Policy,
 		tally:    s.counted.clone(),
+		heat:     s.warm,
 		log:      s.Lineage(),
 		names:    *s.named,
 		versions: kv.NewOverlay(s.r),
@@ -430,6 +433,9 @@ func (x *execution) finish() (*Result, error) {
 	tally := x.tally
 	tally.found(&s.epoch.Roster, x.findings)
 	s.tally, s.counted = tally.encode(), &tally
+	if s.warm != x.heat {
+		s.heat = s.warm.encode()
+	}
 	s.head.Digest = s.digest()
 	s.log = x.log
 

@@ -27,6 +27,7 @@ type Policy struct {
 	Actions     action.Table // what verbs do, and which callers may use them
 	Authors     []Author     // whose mutations may change what
 	Partitions  []Partition  // on which keys anchors without a quorum decide provisionally
+	Topology    Topology     // what the scope does about busy prefixes
 }
 
 // DefaultPolicy is the policy of a scope that names nothing but its mode. Only its anchors and their nodes change keys.
@@ -38,6 +39,7 @@ func DefaultPolicy(m quorum.Mode) Policy {
 		EpochTime:   time.Hour,
 		Limits:      DefaultLimits(),
 		Authors:     DefaultAuthors(),
+		Topology:    DefaultTopology(),
 	}
 }
 
@@ -196,6 +198,9 @@ func (p *Policy) check() error {
 	}
 	if p.EpochTime < 0 || p.EpochTime > 0 && p.EpochTime < leastEpoch {
 		return fmt.Errorf("%w: epochs of %v; 0 means that the clock ends none, otherwise %v is the least", ErrInvalid, p.EpochTime, leastEpoch)
+	}
+	if err := p.Topology.check(); err != nil {
+		return err
 	}
 	if err := p.Limits.outlasts("epochs of", p.EpochTime); err != nil {
 		return err

@@ -131,7 +131,7 @@ func (p *Policy) IsIsland() bool { return len(p.Partitions) == 1 && p.Partitions
 func (p Policy) islandPolicy(prefix []byte, members int) Policy {
 	p.Approvals, p.Children = nil, Bound{}
 	p.Partitions = []Partition{{Prefix: prefix, Island: true}}
-	p.EpochBlocks, p.EpochTime = endless, 0
+	p.EpochBlocks, p.EpochTime, p.Topology = endless, 0, Topology{}
 	for _, r := range []*quorum.Rule{&p.Rules.Notarize, &p.Rules.Finalize, &p.Rules.Nullify} {
 		r.MinAnchors = min(r.MinAnchors, uint32(members))
 	}

@@ -211,7 +211,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 	var m meta
 	s := &i.state
 	s.sum = new(lthash.Hash)
-	if err := canon.Decode(rec.Value, &m); err != nil || len(rec.Key) != 1 || m.Format != Format || !s.sum.SetBytes(m.Sum) || !validTally(m.Tally) {
+	if err := canon.Decode(rec.Value, &m); err != nil || len(rec.Key) != 1 || m.Format != Format || !s.sum.SetBytes(m.Sum) || !validTally(m.Tally) || !validHeat(m.Heat) {
 		return fmt.Errorf("%w: meta record of a snapshot", ErrInvalid)
 	}
 	s.head, s.cursor = m.Head, revision{m.Cursor, m.CursorSub}
@@ -228,8 +228,8 @@ func (i *Import) meta(rec SnapshotRecord) error {
 		want.Prefix, want.Clocked, want.Started, want.Delegated = m.Head.Prefix, m.Head.Clocked, m.Head.Started, m.Head.Delegated
 		want.Obeyed, want.Governed = m.Head.Obeyed, m.Head.Governed
 	}
-	s.tally = m.Tally
-	if i.first != nil && (s.cursor != i.first.state.cursor || !bytes.Equal(s.tally, i.first.state.tally)) {
+	s.tally, s.heat = m.Tally, m.Heat
+	if i.first != nil && (s.cursor != i.first.state.cursor || !bytes.Equal(s.tally, i.first.state.tally) || len(s.heat) > 0) {
 		return fmt.Errorf("%w: the counts of a snapshot of what a scope was founded with", ErrInvalid)
 	}
 	if s.head != want || s.digest() != want.Digest || !bytes.Equal(s.write().Value, rec.Value) {

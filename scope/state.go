@@ -1,8 +1,6 @@
 package scope
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -64,10 +62,12 @@ type State struct {
 	log    *lineage.Log // as of head, if known: to be forked only
 	cursor revision     // next change that compaction looks at; above Compacted: none
 	tally  []byte       // of the epoch so far, encoded
+	heat   []byte       // likewise
 
 	// Parts that were read already; nil if not. Other states may share them.
 	sum     *lthash.Hash
 	counted *tally  // as tally
+	warm    *heat   // as heat
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda
 	named   *names
@@ -85,6 +85,7 @@ type meta struct {
 	CursorSub uint32
 	Sum       []byte
 	Tally     []byte
+	Heat      []byte // encoded heat of the epoch so far; empty: nothing was counted
 }
 
 // Init is the writes that make the state at genesis.
@@ -147,6 +148,9 @@ func Open(r kv.Reader, id aweigh.ScopeID) (*State, error) {
 		return nil, err
 	}
 	s.head, s.cursor, s.tally, s.sum = m.Head, revision{m.Cursor, m.CursorSub}, m.Tally, sum
+	if len(m.Heat) > 0 {
+		s.heat = m.Heat
+	}
 	return s, nil
 }
 
@@ -172,32 +176,8 @@ func (v *view) stored(id aweigh.ScopeID) (m meta, sum *lthash.Hash, err error) {
 // write is the op that stores the meta record.
 func (s *State) write() kv.Op {
 	return kv.Set(s.space.at(atMeta), canon.Encode(meta{
-		Format: Format, Head: s.head, Cursor: s.cursor.main, CursorSub: s.cursor.sub, Sum: s.sum.Bytes(), Tally: s.tally,
+		Format: Format, Head: s.head, Cursor: s.cursor.main, CursorSub: s.cursor.sub, Sum: s.sum.Bytes(), Tally: s.tally, Heat: s.heat,
 	}))
-}
-
-// digest is the hash of all that the next blocks depend on.
-func (s *State) digest() aweigh.Hash {
-	b := make([]byte, 0, 512+lthash.Size+len(s.tally))
-	b = append(b, "aweigh/state/1"...)
-	for _, n := range []int64{
-		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
-		int64(s.head.Started), s.head.Delegated, s.head.Access, s.head.Bytes, s.head.Obeyed, int64(s.head.Governed),
-	} {
-		b = binary.BigEndian.AppendUint64(b, uint64(n))
-	}
-	if s.head.Clocked {
-		b = append(b, 1)
-	}
-	b = s.cursor.append(b)
-	b = append(b, s.head.LineageRoot[:]...)
-	b = append(b, s.head.Ledger[:]...)
-	b = append(b, s.head.Under[:]...)
-	b = append(b, s.head.Agenda[:]...)
-	b = s.head.Docket.append(b)
-	b = s.sum.Append(b)
-	b = append(b, s.tally...)
-	return sha256.Sum256(b)
 }
 
 // Head returns the state's head.
@@ -220,7 +200,7 @@ func (s *State) Over(r kv.Reader) *State {
 // reads it again, and so do queries.
 func (s *State) Lean() *State {
 	lean := *s
-	lean.sum, lean.log, lean.counted, lean.pending, lean.named, lean.used = nil, nil, nil, nil, nil, nil
+	lean.sum, lean.log, lean.counted, lean.warm, lean.pending, lean.named, lean.used = nil, nil, nil, nil, nil, nil, nil
 	if s.current != nil && s.current.Len() <= s.bounds.LeanKeys {
 		lean.current = nil
 	}
@@ -283,6 +263,10 @@ func (s *State) Begin(known ...*Epoch) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	warm, err := s.heatSoFar()
+	if err != nil {
+		return nil, err
+	}
 	named, err := s.names()
 	if err != nil {
 		return nil, err
@@ -305,7 +289,7 @@ func (s *State) Begin(known ...*Epoch) (*State, error) {
 		}
 		c.sum = sum
 	}
-	c.epoch, c.pending, c.counted, c.named, c.used, c.own = e, &open, t, &named, used, own
+	c.epoch, c.pending, c.counted, c.warm, c.named, c.used, c.own = e, &open, t, warm, &named, used, own
 	return &c, nil
 }
 

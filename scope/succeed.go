@@ -22,6 +22,7 @@ type succession struct {
 	left   agenda // what stays on the agenda
 	gives  agenda // decisions about scopes below, which change no terms
 	yields bool   // to others, as the scope above has ordered
+	stays  bool   // as it is, since no weights can be computed
 
 	dropped []dropped // decisions that could not take effect
 }
@@ -81,7 +82,7 @@ func (s *State) successor() (*succession, error) {
 		return u, err
 	})
 	if u == nil { // no weights can be computed: everything stays as it is, and anchors that lied keep their seats
-		u = &succession{ledger: ledger, scores: ledger, terms: e.Terms()}
+		u = &succession{ledger: ledger, scores: ledger, terms: e.Terms(), stays: true}
 	} else {
 		e.excludeFromLeading(s.bounds, &u.terms, t)
 	}
@@ -259,6 +260,9 @@ func (x *execution) succeed(s *State) error {
 		if err := give(&u.gives[i]); err != nil {
 			return err
 		}
+	}
+	if err := x.split(s, u); err != nil {
+		return err
 	}
 	if err := x.conclude(u, next.Number); err != nil {
 		return err

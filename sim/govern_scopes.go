@@ -48,7 +48,7 @@ func (w *World) descendant(m scenario.Motion) *scope.Child {
 	p.Limits.TTL = w.Genesis.Policy.Limits.TTL
 	p.Trust.Whole, p.Trust.Judged, p.Trust.Reversal = uint32(n.Whole), uint32(n.Judged), uint32(n.Reversal)
 	p.EpochBlocks, p.EpochTime = uint64(n.EpochBlocks), n.EpochTime
-	p.Children.Notice = n.Notice
+	p.Topology, p.Children.Notice = w.Genesis.Policy.Topology, n.Notice
 	c := &scope.Child{Prefix: []byte(m.Prefix), Name: m.Prefix, Policy: p}
 	for _, o := range w.Nodes {
 		if o.Face != 0 || o.key == nil || len(m.Anchors) > 0 && !slices.Contains(m.Anchors, o.Index) || len(m.Anchors) == 0 && o.Index >= n.Anchors {

@@ -209,14 +209,22 @@ func (w *World) lastRead() *inquest {
 	}
 	v := w.readers.all[w.readers.all[0].rand.IntN(len(w.readers.all))]
 	key, end := v.draw()
-	for _, c := range w.scopes {
-		if _, lacks := c.core(); !c.island && (c.overBudget() || lacks != 0) {
-			if key, end = []byte(w.key("healed")), nil; w.governing(w.key("healed")) != w {
-				return nil
-			}
+	if w.somePromiseNothing(nil, []byte{0}) {
+		if key, end = []byte(w.key("healed")), nil; w.governing(w.key("healed")) != w {
+			return nil
 		}
 	}
 	return v.read(key, end, true)
+}
+
+// somePromiseNothing reports whether there is a scope of keys in a range that cannot decide, or in which more lie than
+// may.
+func (w *World) somePromiseNothing(key, end []byte) bool {
+	return slices.ContainsFunc(w.scopes, func(c *World) bool {
+		_, lacks := c.core()
+		p := c.Genesis.Prefix()
+		return !c.island && (c.overBudget() || lacks != 0) && (scope.Covers(p, key, nil) || len(end) > 0 && bytes.Compare(p, key) >= 0 && (end[0] == 0 || bytes.Compare(p, end) < 0))
+	})
 }
 
 // await demands an answer.
@@ -226,7 +234,7 @@ func (q *inquest) await(pass pass) error {
 	}
 	w, within := q.w, q.w.Scenario.Heal.Within
 	err := pass(within, func() bool { return q.over })
-	if err == nil && !w.watch.over() {
+	if err == nil && !w.watch.over() && !w.somePromiseNothing(q.question.Key, q.question.End) { // one may be founded meanwhile
 		w.holds(Verified, nil, q.over, "reader %d asked %d times what %q to %q hold, in %v after the faults were over, and took no answer",
 			q.id, q.tries, q.question.Key, q.question.End, within)
 	}

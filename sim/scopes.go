@@ -61,6 +61,7 @@ func (w *World) below(n *Node, d scope.Delegation) *World {
 	c.watch.open(c)
 	w.log(n, "founded", "%q at height %d", d.Prefix, d.Height)
 	c.reached()
+	w.split(n, d)
 	for _, f := range w.founding {
 		f()
 	}

@@ -45,6 +45,7 @@ type World struct {
 
 	motions   uint64              // approvals asked for
 	decisions []scope.Decision    // likewise, what they approve
+	splits    []aweigh.Epoch      // that began as the scope split by itself
 	welcomed  int                 // liars' applications that the honest approved
 	orders    []*scope.Revocation // that the scope gave to those below, as honest nodes know them
 }
@@ -214,6 +215,9 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it
 	policy.Trust.Whole, policy.Trust.Judged, policy.Trust.Reversal = uint32(n.Whole), uint32(n.Judged), uint32(n.Reversal)
 	if policy.Trust.Group, err = w.Scenario.GroupOf(n.Group); err != nil {
+		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
+	}
+	if policy.Topology, err = w.Scenario.Topology(); err != nil {
 		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
 	}
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime

@@ -160,11 +160,12 @@ func (a *app) policySet() *cobra.Command {
 			"SCOPE is /, the root, and need not be given; for others there is --scope.\n\n" +
 			"--approve lets writes below a prefix wait for approval, or changes its conditions, and\n" +
 			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp + "\n\n" +
-			"--group says how many anchors weigh: " + policytext.GroupHelp + ".",
+			"--group says how many anchors weigh: " + policytext.GroupHelp + ".\n\n" +
+			"--split says what the scope does about busy prefixes: " + policytext.TopologyHelp + ".",
 		Example: "  aweigh policy set policy.yaml\n" +
 			"  aweigh policy set --approve 'prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h'\n" +
 			"  aweigh policy set --no-approve /secrets/\n" +
-			"  aweigh policy set --mode fast\n  aweigh policy set --group 4..7,replace=2",
+			"  aweigh policy set --mode fast\n  aweigh policy set --group 4..7,replace=2\n  aweigh policy set --split act,rate=500",
 	}
 	changes := changeFlags(c)
 	once, here := onceFlags(c), hereFlag(c)
@@ -218,8 +219,8 @@ func (a *app) warnElsewhere(ctx context.Context, s *session, r *aweighv1.TrustRe
 
 // policyChanges are changes of a policy that flags stand for: approvals to set and to drop, the mode, and the group.
 type policyChanges struct {
-	set, drop   *[]string
-	mode, group *string
+	set, drop          *[]string
+	mode, group, split *string
 }
 
 // changeFlags adds the flags of changes of a policy.
@@ -230,11 +231,12 @@ func changeFlags(c *cobra.Command) policyChanges {
 		set:   c.Flags().StringArray("approve", nil, "a kind of change that needs approval, and whose"),
 		drop:  c.Flags().StringArray("no-approve", nil, "a prefix below which no change needs approval any more"),
 		group: c.Flags().String("group", "", "how many anchors weigh at a time, as in 4..7,replace=3, or off; the others are on standby"),
+		split: c.Flags().String("split", "", "what is done about busy prefixes: advise, act or off, as in act,rate=1000"),
 	}
 }
 
 func (x policyChanges) given() bool {
-	return len(*x.set)+len(*x.drop) > 0 || *x.mode != "" || *x.group != ""
+	return len(*x.set)+len(*x.drop) > 0 || *x.mode != "" || *x.group != "" || *x.split != ""
 }
 
 // apply makes the changes in a policy.
@@ -252,6 +254,13 @@ func (x policyChanges) apply(p *scope.Policy) error {
 			return err
 		}
 		p.Trust.Group = g
+	}
+	if *x.split != "" {
+		t, err := policytext.ParseTopology(*x.split)
+		if err != nil {
+			return err
+		}
+		p.Topology = t
 	}
 	for _, text := range *x.set {
 		a, err := policytext.ParseApproval(text)

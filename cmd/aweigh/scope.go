@@ -35,7 +35,7 @@ func (a *app) scopeCommand() *cobra.Command {
 		Example: "  aweigh scope create /registry/secrets/ --template critical\n  aweigh scope tree\n" +
 			"  aweigh policy show --scope /registry/secrets/",
 	}
-	return a.under(c, a.scopeCreate(), a.scopeRevoke(), a.scopeApprove(), a.scopeLs(), a.scopeTree(), a.scopeShow())
+	return a.under(c, a.scopeCreate(), a.scopeRevoke(), a.scopeApprove(), a.scopeLs(), a.scopeTree(), a.scopeShow(), a.scopeTopology())
 }
 
 const scopeColumns = "For each scope: RATE is how many changes a second became final in all of it, of late, \"of\" how many\n" +

@@ -102,7 +102,7 @@ func TestLightReadersAreNotDeceived(t *testing.T) {
 		t.Errorf("from the liar alone: %v", err)
 	}
 	for _, hints := range []bool{true, false} {
-		both := newLight(t, network, 2*time.Second, hints, liar, r.on[0].API())
+		both := newLight(t, network, 10*time.Second, hints, liar, r.on[0].API())
 		kv := etcdpb.NewKVClient(both.conn)
 		got, err := kv.Range(p.ctx, all)
 		if err != nil || len(got.Kvs) != 2 || got.Count != 2 {
@@ -127,7 +127,7 @@ func TestLightReadersAreNotDeceived(t *testing.T) {
 			t.Errorf("a put: %v", err)
 		}
 		followsTheTruth(t, p, both, got.Header.Revision+1)
-		again := newLight(t, network, 2*time.Second, hints, r.on[0].API()) // that told its client nothing
+		again := newLight(t, network, 10*time.Second, hints, r.on[0].API()) // that told its client nothing
 		for _, c := range []struct {
 			of   *lights
 			from int64

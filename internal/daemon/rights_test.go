@@ -281,6 +281,7 @@ func TestUsersBindTheAPI(t *testing.T) {
 		}, "k"},
 		"handovers": {func(c methods) error { return asks(c.Handovers, ctx, &aweighv1.HandoversRequest{}) }, "k"},
 		"scopes":    {func(c methods) error { return asks(c.Scopes, ctx, &aweighv1.ScopesRequest{}) }, "k"},
+		"topology":  {func(c methods) error { return asks(c.Topology, ctx, &aweighv1.TopologyRequest{}) }, ""},
 		"motions":   {func(c methods) error { return asks(c.Motions, ctx, &aweighv1.MotionsRequest{}) }, ""},
 		"motion":    {func(c methods) error { return asks(c.Motion, ctx, &aweighv1.MotionRequest{Id: id}) }, "k"}, // none
 		"watch of a motion": {func(c methods) error {

@@ -28,6 +28,7 @@ var sections = map[string]string{
 	"group":    "How many anchors weigh at a time; the others are on standby.",
 	"limits":   "What the scope takes.",
 	"children": "What binds the scopes below this one, from their founding on.",
+	"topology": "What the scope does about prefixes that are busy.",
 }
 
 var fields = []field{
@@ -97,6 +98,19 @@ var fields = []field{
 	number("limits.txn_ops", "compares of a transaction, and operations of each of its branches, at most", func(p *scope.Policy) *int { return &p.Limits.TxnOps }),
 	number("limits.txn_depth", "levels of transactions within a transaction, at most", func(p *scope.Policy) *int { return &p.Limits.TxnDepth }),
 	size("limits.justification_bytes", "of the reason that a request gives, at most", func(p *scope.Policy) *int { return &p.Limits.JustificationBytes }),
+
+	{
+		name: "topology.split", about: "advise: aweigh scope topology tells which prefix should be a scope of its own; act: it becomes one; off: nothing is counted",
+		show: func(p *scope.Policy) string { return p.Topology.Split.String() },
+		read: func(p *scope.Policy, text string) (err error) {
+			p.Topology.Split, err = scope.ParseConduct(text)
+			return err
+		},
+	},
+	number("topology.rate", "changes a second, in the mean of an epoch, from which on a prefix is busy; up to 1000000", func(p *scope.Policy) *uint32 { return &p.Topology.Rate }),
+	number("topology.epochs", "for which it must be busy, in a row", func(p *scope.Policy) *uint32 { return &p.Topology.Epochs }),
+	number("topology.rest", "epochs between two splits, at least", func(p *scope.Policy) *uint32 { return &p.Topology.Rest }),
+	number("topology.most", "splits that the scope makes by itself, in all", func(p *scope.Policy) *uint32 { return &p.Topology.Most }),
 
 	number("children.depth", "levels of scopes below, at most; 0: any number", func(p *scope.Policy) *uint32 { return &p.Children.Depth }),
 	truth("children.bft", "whether none of them may be of mode crash, which takes an anchor's word", func(p *scope.Policy) *bool { return &p.Children.BFT }),

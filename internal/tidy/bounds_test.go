@@ -145,10 +145,11 @@ var boundsApart = reasons(map[string]string{
 		"votes.MaxBallot votes.MaxComment votes.MaxMotionBallot votes.maxSignature votes.MaxApprovers votes/box.MaxReasons votes/reconcile.MinMessage " +
 		"lineage.MaxSize lineage.maxPath alias.MaxKey alias.MaxSegments alias.MaxAction " +
 		"node/machine.maxEarly node/machine.maxOffered node/machine.maxCast node/machine.maxMeeting node/machine.meetRounds node/machine.HandoversAtOnce node/referral.maxReferrals",
+	"of which path a scope splits off (P64)": "scope.leastLeft scope.failedRests",
 	"of what a policy or a genesis may say": "scope.maxApprovals scope.mostBound scope.maxApprovalVerbs scope.maxApprovers scope.maxAuthors scope.maxAuthorPrefixes scope.maxAuthorVerbs scope.maxAuthorName scope.maxRate scope.rateBurst " +
 		"scope.maxPartitions scope.leastAfter scope.mostAfter scope.mostGather scope.endless scope.islandPart " +
 		"scope.maxShare scope.maxVoid scope.leastWindow scope.mostWindow scope.mostStepUp scope.maxApprovalDen " +
-		"scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.leastGroup scope.leastOfAbsence scope.mostEpoch scope.decisionWindow scope.leastMutation scope.mostBlockBytes " +
+		"scope.MaxSplitRate scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.leastGroup scope.leastOfAbsence scope.mostEpoch scope.decisionWindow scope.leastMutation scope.mostBlockBytes " +
 		"scope.mostBlockMutations scope.mostTxnOps scope.mostTxnDepth scope.mostPeriod scope.mostPending scope.mostAnchors scope.mostBlockCost scope.leastBlockCost scope.mostDrift " +
 		"scope.driftFactor quorum.MaxDen quorum.MaxTotal trust.MaxDen trust.MaxScore trust.MaxReversal trust.leastMissed trust.steps node/machine.FoundingScore " +
 		"action.longestNumber action.MaxCost action.MaxValue action.allowance action.MaxRules action.MaxWhen action.MaxParts action.MaxDepth action.MaxLoops",

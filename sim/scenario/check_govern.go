@@ -10,6 +10,7 @@ const maxMotions = 200
 
 // govern checks the motions, with their nodes.
 func (c *checker) govern(s Scenario) {
+	c.split(&s)
 	nodes := s.Network.Anchors + s.Network.Observers
 	c.need(len(s.Govern) <= maxMotions, "govern", "has %d motions, more than %d", len(s.Govern), maxMotions)
 	for i, m := range s.Govern {

@@ -56,5 +56,5 @@ func (s Scenario) Nests() bool {
 			return true
 		}
 	}
-	return false
+	return s.Splits()
 }

@@ -90,6 +90,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0x1f4e17))}.inventions(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0xfa57))}.fast(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x57b9))}.group(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0x5911))}.split(&s)
 	s.Load.Verified = 2 + drawing{rand.New(rand.NewPCG(seed, 0x7e4d))}.IntN(3)
 	return s
 }

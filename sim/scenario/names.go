@@ -207,6 +207,7 @@ var Goals = []Named{
 	{"full box", "an honest node refused a ballot for which its box had no room"},
 	{"barred voter", "an honest node refused a ballot of a key that may not vote"},
 	{"scope founded", "a prefix went to a scope of its own"},
+	{"split by itself", "a scope gave a busy prefix a scope of its own"},
 	{"second level", "a scope that was founded founded another"},
 	{"keys handed over", "keys went along with their prefix"},
 	{"write followed", "a write found that its key had gone to another scope, and was done there"},

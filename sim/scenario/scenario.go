@@ -56,6 +56,7 @@ type Network struct {
 	Judged      int           `yaml:"judged,omitempty"`      // contested motions that move blame as much as an epoch can, likewise; 4
 	Reversal    int           `yaml:"reversal,omitempty"`    // epochs in which a motion can be reversed so that warnings are credited, likewise; 8
 	Group       string        `yaml:"group,omitempty"`       // anchors that weigh at a time, as "aweigh policy set --group" has it: 4..7,replace=2; all
+	Split       string        `yaml:"split,omitempty"`       // what scopes do about busy prefixes, as "aweigh policy set --split" has it; advise
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
 	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, deletions, changes or nothing; nothing
 	Authors     []string      `yaml:"authors,omitempty"`     // of the policy, as its text has them: alice who=any prefix=/a/; none: anyone may write

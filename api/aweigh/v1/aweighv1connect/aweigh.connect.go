@@ -112,6 +112,8 @@ const (
 	NodeBallotsProcedure = "/aweigh.v1.Node/Ballots"
 	// NodeScopesProcedure is the fully-qualified name of the Node's Scopes RPC.
 	NodeScopesProcedure = "/aweigh.v1.Node/Scopes"
+	// NodeTopologyProcedure is the fully-qualified name of the Node's Topology RPC.
+	NodeTopologyProcedure = "/aweigh.v1.Node/Topology"
 	// NodeIslandsProcedure is the fully-qualified name of the Node's Islands RPC.
 	NodeIslandsProcedure = "/aweigh.v1.Node/Islands"
 	// NodeUsersProcedure is the fully-qualified name of the Node's Users RPC.
@@ -214,6 +216,8 @@ type NodeClient interface {
 	// Scopes lists the scopes that the node knows of, held or not: the root's first, and a
 	// child after its parent.
 	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
+	// Topology tells where the changes of a scope go, and which prefix it would give a scope of its own.
+	Topology(context.Context, *connect.Request[v1.TopologyRequest]) (*connect.Response[v1.TopologyResponse], error)
 	// Islands lists the islands of a scope: what anchors without a quorum decided.
 	Islands(context.Context, *connect.Request[v1.IslandsRequest]) (*connect.Response[v1.IslandsResponse], error)
 	// Users tells who may do what at etcd's port.
@@ -464,6 +468,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Scopes")),
 			connect.WithClientOptions(opts...),
 		),
+		topology: connect.NewClient[v1.TopologyRequest, v1.TopologyResponse](
+			httpClient,
+			baseURL+NodeTopologyProcedure,
+			connect.WithSchema(nodeMethods.ByName("Topology")),
+			connect.WithClientOptions(opts...),
+		),
 		islands: connect.NewClient[v1.IslandsRequest, v1.IslandsResponse](
 			httpClient,
 			baseURL+NodeIslandsProcedure,
@@ -531,6 +541,7 @@ type nodeClient struct {
 	withdraw     *connect.Client[v1.WithdrawRequest, v1.WithdrawResponse]
 	ballots      *connect.Client[v1.BallotsRequest, v1.BallotsResponse]
 	scopes       *connect.Client[v1.ScopesRequest, v1.ScopesResponse]
+	topology     *connect.Client[v1.TopologyRequest, v1.TopologyResponse]
 	islands      *connect.Client[v1.IslandsRequest, v1.IslandsResponse]
 	users        *connect.Client[v1.UsersRequest, v1.UsersResponse]
 	disableUsers *connect.Client[v1.DisableUsersRequest, v1.DisableUsersResponse]
@@ -727,6 +738,11 @@ func (c *nodeClient) Scopes(ctx context.Context, req *connect.Request[v1.ScopesR
 	return c.scopes.CallUnary(ctx, req)
 }
 
+// Topology calls aweigh.v1.Node.Topology.
+func (c *nodeClient) Topology(ctx context.Context, req *connect.Request[v1.TopologyRequest]) (*connect.Response[v1.TopologyResponse], error) {
+	return c.topology.CallUnary(ctx, req)
+}
+
 // Islands calls aweigh.v1.Node.Islands.
 func (c *nodeClient) Islands(ctx context.Context, req *connect.Request[v1.IslandsRequest]) (*connect.Response[v1.IslandsResponse], error) {
 	return c.islands.CallUnary(ctx, req)
@@ -839,6 +855,8 @@ type NodeHandler interface {
 	// Scopes lists the scopes that the node knows of, held or not: the root's first, and a
 	// child after its parent.
 	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
+	// Topology tells where the changes of a scope go, and which prefix it would give a scope of its own.
+	Topology(context.Context, *connect.Request[v1.TopologyRequest]) (*connect.Response[v1.TopologyResponse], error)
 	// Islands lists the islands of a scope: what anchors without a quorum decided.
 	Islands(context.Context, *connect.Request[v1.IslandsRequest]) (*connect.Response[v1.IslandsResponse], error)
 	// Users tells who may do what at etcd's port.
@@ -1085,6 +1103,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Scopes")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeTopologyHandler := connect.NewUnaryHandler(
+		NodeTopologyProcedure,
+		svc.Topology,
+		connect.WithSchema(nodeMethods.ByName("Topology")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeIslandsHandler := connect.NewUnaryHandler(
 		NodeIslandsProcedure,
 		svc.Islands,
@@ -1187,6 +1211,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeBallotsHandler.ServeHTTP(w, r)
 		case NodeScopesProcedure:
 			nodeScopesHandler.ServeHTTP(w, r)
+		case NodeTopologyProcedure:
+			nodeTopologyHandler.ServeHTTP(w, r)
 		case NodeIslandsProcedure:
 			nodeIslandsHandler.ServeHTTP(w, r)
 		case NodeUsersProcedure:
@@ -1354,6 +1380,10 @@ func (UnimplementedNodeHandler) Ballots(context.Context, *connect.Request[v1.Bal
 
 func (UnimplementedNodeHandler) Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Scopes is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Topology(context.Context, *connect.Request[v1.TopologyRequest]) (*connect.Response[v1.TopologyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Topology is not implemented"))
 }
 
 func (UnimplementedNodeHandler) Islands(context.Context, *connect.Request[v1.IslandsRequest]) (*connect.Response[v1.IslandsResponse], error) {
