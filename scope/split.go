@@ -175,9 +175,9 @@ func (e *Epoch) splitChild(prefix []byte, l *trust.Ledger) *Child {
 	return c
 }
 
-// keepsBalance reports why a scope cannot be founded without a decision: it has too few anchors, or lacks one that
-// weighs here; or the anchors that one anchor brought in could together weigh more in it than the policy permits, since
-// a genesis names no sponsors.
+// keepsBalance reports why a scope cannot be founded without a decision: it has too few anchors, a liar weighs something
+// still, or the anchors that one anchor brought in could together weigh more in it than the policy permits, since a
+// genesis names no sponsors.
 func (c *Child) keepsBalance(e *Epoch, l *trust.Ledger) (failure error) {
 	if err := c.Check(); err != nil {
 		return err
