@@ -51,7 +51,9 @@ func (d drawing) split(s *Scenario) {
 		return
 	}
 	s.Network.Split = fmt.Sprintf("act,rate=1,epochs=%d,rest=%d,most=%d", 1+d.IntN(2), 1+d.IntN(3), 1+d.IntN(3))
-	s.Network.EpochBlocks = min(s.Network.EpochBlocks, 3+d.IntN(5))
+	if !s.Groups() { // in shorter epochs no anchor is absent
+		s.Network.EpochBlocks = min(s.Network.EpochBlocks, 3+d.IntN(5))
+	}
 	if !slices.Contains(s.Load.Under, "/d/") {
 		s.Load.Under = append(slices.Clone(s.Load.Under), "/d/", "/d/e/")
 		s.Load.Keys = max(s.Load.Keys, len(s.Load.Under))
