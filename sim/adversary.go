@@ -356,7 +356,13 @@ func (l *liar) reborn() {
 	n.Disk.Crash(n.Disk.Unsynced())
 	n.alarm, n.busy, n.inbox = 0, false, nil
 	n.disk.crash()
-	must.OK(n.start(), "restarting a liar")
+	if err := n.start(); err != nil { // its disk has other records than it wrote
+		must.Hold(n.spoiled || n.disk.failing(), "restarting a liar: %v", err)
+		n.world.log(n, "stopped", "does not start: %v", err)
+		n.halt()
+		n.gone = true
+		return
+	}
 	n.soon()
 }
 
