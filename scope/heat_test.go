@@ -154,4 +154,5 @@ func BenchmarkHeat(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		h.change(&defaults, 0, keys[i*7919%len(keys)])
 	}
+	b.ReportMetric(float64(len(h.encode())), "bytes")
 }

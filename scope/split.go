@@ -76,9 +76,16 @@ func (s *State) splits(h *heat, e, next *Epoch, l *trust.Ledger, took time.Durat
 		return nil, "the policy has topology.split off", nil
 	}
 	paths, why := h.busyPaths(t, took)
+	if len(paths) == 0 {
+		return nil, why, nil
+	}
+	islands, err := s.islands()
+	if err != nil {
+		return nil, "", err
+	}
 	for _, p := range paths {
 		some := next.splitChild(p.Prefix, l)
-		refused, err := s.refusesSplit(h, e, next, l, some)
+		refused, err := s.refusesSplit(h, e, next, l, some, islands)
 		if err != nil {
 			return nil, "", err
 		}
@@ -111,9 +118,12 @@ func (s *State) splitWaits(h *heat, e *Epoch, prefix []byte) string {
 
 // refusesSplit is why a scope cannot be founded without a decision; "": it can. What people have arranged for keys or
 // anchors must not change by load alone.
-func (s *State) refusesSplit(h *heat, e, next *Epoch, l *trust.Ledger, c *Child) (why string, err error) {
+func (s *State) refusesSplit(
+	h *heat, e, next *Epoch, l *trust.Ledger, c *Child, islands []IslandRecord,
+) (why string, err error) {
+	pause := failedRests * aweigh.Epoch(e.Policy.Topology.Rest)
 	for i := range h.Failed {
-		if f := &h.Failed[i]; bytes.Equal(f.Prefix, c.Prefix) && next.Number-f.Epoch < failedRests*aweigh.Epoch(e.Policy.Topology.Rest) {
+		if f := &h.Failed[i]; bytes.Equal(f.Prefix, c.Prefix) && next.Number-f.Epoch < pause {
 			return fmt.Sprintf("its split failed at the start of epoch %d: %s", f.Epoch, f.Reason), nil
 		}
 	}
@@ -132,14 +142,11 @@ func (s *State) refusesSplit(h *heat, e, next *Epoch, l *trust.Ledger, c *Child)
 		}
 		for i := range p.Authors {
 			a := &p.Authors[i]
-			if a.Quota != (Quota{}) && (len(a.Prefixes) == 0 || slices.ContainsFunc(a.Prefixes, func(prefix []byte) bool { return overlap(prefix, c.Prefix) })) {
+			some := slices.ContainsFunc(a.Prefixes, func(prefix []byte) bool { return overlap(prefix, c.Prefix) })
+			if a.Quota != (Quota{}) && (some || len(a.Prefixes) == 0) {
 				return fmt.Sprintf("the authors of %q have a quota, which they would have once more in the new scope", a.Name), nil
 			}
 		}
-	}
-	islands, err := s.islands()
-	if err != nil {
-		return "", err
 	}
 	if slices.ContainsFunc(islands, func(is IslandRecord) bool { return overlap(is.Prefix, c.Prefix) }) {
 		return "islands have decided about such keys", nil
@@ -161,7 +168,7 @@ func reasonOf(failure error) string {
 }
 
 // splitChild is the scope that a path becomes with an epoch: under its policy, with all anchors that weigh something or
-// are on standby, and with the trust that they have. It advises alone, and has no name, since nobody chose one.
+// are on standby, and with the trust that they have. It advises alone, and has no name: people choose names.
 func (e *Epoch) splitChild(prefix []byte, l *trust.Ledger) *Child {
 	c := &Child{Prefix: bytes.Clone(prefix), Policy: e.Policy}
 	c.Policy.Topology.Split = min(c.Policy.Topology.Split, SplitAdvise)
@@ -175,14 +182,14 @@ func (e *Epoch) splitChild(prefix []byte, l *trust.Ledger) *Child {
 	return c
 }
 
-// keepsBalance reports why a scope cannot be founded without a decision: it has too few anchors, a liar weighs something
-// still, or the anchors that one anchor brought in could together weigh more in it than the policy permits, since a
-// genesis names no sponsors.
+// keepsBalance reports why a scope cannot be founded without a decision: it has too few anchors, a liar weighs
+// something still, or the anchors that one anchor brought in could together weigh more in it than the policy permits,
+// since a genesis names no sponsors.
 func (c *Child) keepsBalance(e *Epoch, l *trust.Ledger) (failure error) {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	g := c.genesis(1, Descent{Network: aweigh.Hash{1}, Parent: aweigh.Hash{1}, Depth: 1, Height: 1, Revision: 1})
+	g := c.some()
 	stoppable, err := g.Check()
 	if err != nil {
 		return err
@@ -191,7 +198,7 @@ func (c *Child) keepsBalance(e *Epoch, l *trust.Ledger) (failure error) {
 	if err != nil {
 		return err
 	}
-	if byzantine := c.Policy.Rules.Mode.Byzantine(); byzantine && (stoppable || len(c.Anchors) < leastGroup) {
+	if c.Policy.Rules.Mode.Byzantine() && (stoppable || len(c.Anchors) < leastGroup) {
 		return fmt.Errorf("scope: of its %s none could fail", counted(len(c.Anchors), "anchor"))
 	}
 	for a := range e.Roster.Weights.All() {
@@ -206,11 +213,12 @@ func (c *Child) keepsBalance(e *Epoch, l *trust.Ledger) (failure error) {
 		now[s.Sponsor] += e.Roster.Weights.Of(id)
 		then[s.Sponsor] += first.Roster.Weights.Of(id)
 	}
-	total := first.Roster.Weights.Total()
+	total, before := first.Roster.Weights.Total(), e.Roster.Weights.Total()
 	for i := range c.Anchors {
 		s, _ := l.Standing(c.Anchors[i].Key.ID())
 		sum := then[s.Sponsor]
-		if !s.Sponsor.IsZero() && sum*uint64(most.Den) > total*uint64(most.Num) && exceeds(sum, total, now[s.Sponsor], e.Roster.Weights.Total()) {
+		above := sum*uint64(most.Den) > total*uint64(most.Num)
+		if !s.Sponsor.IsZero() && above && exceeds(sum, total, now[s.Sponsor], before) {
 			return fmt.Errorf("scope: the anchors that %s brought in would weigh %d of %d there", s.Sponsor.Short(), sum, total)
 		}
 	}
@@ -237,15 +245,16 @@ func (x *execution) warm() {
 }
 
 // split ends the counts of an epoch. If the policies before and after its end permit it, the scope gives a busy path a
-// scope of its own; but not where a decision takes effect or waits, or where no weights could be computed.
+// scope of its own; but not where a decision takes effect or waits.
 func (x *execution) split(s *State, u *succession) error {
 	ended, h := x.next.warm, x.next.warm.clone()
 	t, next := &x.policy.Topology, x.next.epoch
 	took := x.block.Header.Time.Sub(x.epoch.Time)
 	h.end(t, took)
 	x.next.warm = h
-	decided, err := s.agenda()
-	if err != nil || len(decided) > 0 || u.yields || u.stays || t.Split != SplitAct || next.Policy.Topology.Split != SplitAct {
+	waiting, err := s.agenda()
+	acts := t.Split == SplitAct && next.Policy.Topology.Split == SplitAct
+	if err != nil || !acts || len(waiting) > 0 || u.yields {
 		return err
 	}
 	c, why, err := x.next.splits(ended, x.epoch, next, x.ledger, took)
@@ -260,15 +269,15 @@ func (x *execution) split(s *State, u *succession) error {
 
 // splitOff delegates to a scope, and notes in h whether that succeeded.
 func (x *execution) splitOff(h *heat, c *Child, why string) error {
-	before := x.next.head.Delegated
-	failure, err := x.give(&decided{Carried: x.block.Header.Height, Decision: Decision{Kind: Delegate, Child: c, Reason: why}})
-	if err != nil {
+	d := Decision{Kind: Delegate, Child: c, Reason: why}
+	failure, err := x.give(&decided{Carried: x.block.Header.Height, Decision: d})
+	switch {
+	case err != nil:
 		return err
-	}
-	if x.next.head.Delegated > before {
-		h.Splits++
-	} else {
+	case failure != nil:
 		h.fail(x.bounds, c.Prefix, h.Moved, failure)
+	default:
+		h.Splits++
 	}
 	return nil
 }

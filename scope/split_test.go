@@ -326,6 +326,10 @@ func TestLiarsFoundNoScopes(t *testing.T) {
 	if err := c.keepsBalance(&e, &l); err == nil || !strings.Contains(err.Error(), "none could fail") {
 		t.Errorf("three found a scope: %v", err)
 	}
+	c.Anchors = c.Anchors[:1]
+	if err := c.keepsBalance(&e, &l); err == nil || !strings.Contains(err.Error(), "none could fail") {
+		t.Errorf("one founds a scope: %v", err)
+	}
 	all := e.splitChild([]byte("/a/"), &honest)
 	if err := all.keepsBalance(&e, &l); err == nil || !strings.Contains(err.Error(), "was proven to lie") {
 		t.Errorf("a scope is founded while a liar weighs something: %v", err)

@@ -22,7 +22,6 @@ type succession struct {
 	left   agenda // what stays on the agenda
 	gives  agenda // decisions about scopes below, which change no terms
 	yields bool   // to others, as the scope above has ordered
-	stays  bool   // as it is, since no weights can be computed
 
 	dropped []dropped // decisions that could not take effect
 }
@@ -82,7 +81,7 @@ func (s *State) successor() (*succession, error) {
 		return u, err
 	})
 	if u == nil { // no weights can be computed: everything stays as it is, and anchors that lied keep their seats
-		u = &succession{ledger: ledger, scores: ledger, terms: e.Terms(), stays: true}
+		u = &succession{ledger: ledger, scores: ledger, terms: e.Terms()}
 	} else {
 		e.excludeFromLeading(s.bounds, &u.terms, t)
 	}
