@@ -197,7 +197,7 @@ func TestPeopleDecideFirst(t *testing.T) {
 	r := busyRealm(t, func(p *Policy) { p.EpochBlocks = 8 })
 	r.flood("/a/")
 	for _, a := range r.g.Anchors[:3] {
-		r.change("/a/", 4)
+		r.change("/a/", 40)
 		if out := r.approve(a.Name, r.decision("/b/", quorum.Crash, "a", "b")); out.Code != Applied {
 			t.Fatalf("%s %s", out.Code, out.Reason)
 		}
