@@ -16,10 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestLightReadersAnswerAsEtcd: etcd's own client reads from a light reader what it reads from a node, and a watch from
-// the revision of such an answer on leads to what the keys hold in the end, though a node that it asks is killed.
-func TestLightReadersAnswerAsEtcd(t *testing.T) {
-	s := startAweigh(t, 4)
+// startLight starts a light reader that asks all nodes of a devnet, and gives a client of it.
+func startLight(t *testing.T, s *system) *clientv3.Client {
+	t.Helper()
 	program, err := aweighBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +26,14 @@ func TestLightReadersAnswerAsEtcd(t *testing.T) {
 	address := freeAddress(t)
 	launch(t, exec.Command(program, "light", "--network", s.network, "--api", strings.Join(s.apis, ","), "--etcd-listen", address),
 		regexp.MustCompile("each answer verified here"))
-	node, light := s.client(t, 1), newClient(t, address)
+	return newClient(t, address)
+}
+
+// TestLightReadersAnswerAsEtcd: etcd's own client reads from a light reader what it reads from a node, and a watch from
+// the revision of such an answer on leads to what the keys hold in the end, though a node that it asks is killed.
+func TestLightReadersAnswerAsEtcd(t *testing.T) {
+	s := startAweigh(t, 4)
+	node, light := s.client(t, 1), startLight(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i := range 20 {

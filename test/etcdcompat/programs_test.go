@@ -1,15 +1,19 @@
 package etcdcompat
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 )
@@ -20,9 +24,34 @@ var (
 )
 
 // TestRandomProgramsAnswerAsEtcd asks one node. With the same history, even
-// revisions are the same.
+// revisions are the same. What the keys of a program hold in the end is proven.
 func TestRandomProgramsAnswerAsEtcd(t *testing.T) {
-	compare(t, startEtcd(t), startAweigh(t, 1), true)
+	etcd, aweigh := startEtcd(t), startAweigh(t, 1)
+	held, light := etcd.client(t, 0), startLight(t, aweigh)
+	compare(t, etcd, aweigh, true, func(prefix string) { proven(t, held, light, prefix) })
+}
+
+// proven compares what etcd's keys hold below a prefix with what a light reader proves. A lease may end in between.
+func proven(t *testing.T, etcd, light *clientv3.Client, prefix string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var want, got *clientv3.GetResponse
+	for {
+		held, err := etcd.Get(ctx, prefix, clientv3.WithPrefix())
+		if err == nil {
+			want = held
+			held, err = light.Get(ctx, prefix, clientv3.WithPrefix())
+		}
+		if err != nil {
+			t.Fatalf("%s: %v; etcd holds\n%v, and this is proven:\n%v", prefix, err, want, got)
+		}
+		got = held
+		same := func(a, b *mvccpb.KeyValue) bool { return a.String() == b.String() }
+		if got.Count == want.Count && slices.EqualFunc(got.Kvs, want.Kvs, same) {
+			return
+		}
+	}
 }
 
 // TestAllNodesTogetherAnswerAsEtcd asks another node at every step, where so many
@@ -33,7 +62,7 @@ func TestAllNodesTogetherAnswerAsEtcd(t *testing.T) {
 	for _, conn := range aweigh.conns {
 		crowd(t, conn)
 	}
-	compare(t, etcd, aweigh, false)
+	compare(t, etcd, aweigh, false, func(string) {})
 	sameDigests(t, aweigh)
 }
 
@@ -83,7 +112,8 @@ func sameDigests(t *testing.T, s *system) {
 	}
 }
 
-func compare(t *testing.T, etcd, aweigh *system, local bool) {
+// compare runs programs, and calls done with the prefix of each that gave the same answers.
+func compare(t *testing.T, etcd, aweigh *system, local bool, done func(prefix string)) {
 	begin, count := time.Now(), 0
 	for i := range *programs {
 		seed := *seeds + uint64(i)
@@ -108,6 +138,7 @@ func compare(t *testing.T, etcd, aweigh *system, local bool) {
 		if d := difference(steps, answers); d != "" {
 			t.Fatalf("seed %d (repeat with -seed %d -programs 1):%s", seed, seed, d)
 		}
+		done(prefix)
 		count += len(steps)
 	}
 	t.Logf("%d programs, %d steps: the same answers, in %s", *programs, count, time.Since(begin).Round(time.Millisecond))
