@@ -38,6 +38,8 @@ const (
 	Yielded     Class = 37 // the parent scope's order that others shall govern was obeyed
 	Rejoined    Class = 38 // an island of the scope is on record: anchors without a quorum decided provisionally
 	SetAside    Class = 39 // what an island decided did not stand, for the reason given
+	Folded      Class = 40 // a child scope came home: its keys are this scope's again
+	CameHome    Class = 41 // an object came back from a child scope, under this name
 )
 
 var classNames = [...]string{
@@ -47,7 +49,7 @@ var classNames = [...]string{
 	Reconcile: "reconcile", Compact: "compact", Failed: "failed",
 	Opened: "opened", Voted: "voted", Closed: "closed", Access: "access",
 	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow", HandedOver: "handed-over", TakenOver: "taken-over", Revoked: "revoked", Yielded: "yielded",
-	Rejoined: "rejoined", SetAside: "set-aside",
+	Rejoined: "rejoined", SetAside: "set-aside", Folded: "folded", CameHome: "came-home",
 }
 
 // Valid reports whether c is one of the classes.
@@ -57,7 +59,7 @@ func (c Class) Valid() bool { return int(c) < len(classNames) && classNames[c] !
 // Posterior is the digest of it.
 func (c Class) Shows() bool {
 	switch c {
-	case Insert, Update, AliasBind, AliasMove, AliasFollow, TakenOver:
+	case Insert, Update, AliasBind, AliasMove, AliasFollow, TakenOver, CameHome:
 		return true
 	}
 	return false

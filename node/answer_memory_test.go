@@ -98,7 +98,7 @@ func TestARangeThatIsReadAgainCountsOnce(t *testing.T) {
 	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
 	const once = int64(1000 + 2*pairOver + len("/a"))
 	small := n.Answers().New(1, 0, nil, nil)
-	given := n.root.given.Swap(&[]scope.Delegation{}) // the node has not taken note of it yet
+	given := n.root.given.Swap(&scope.Territory{}) // the node has not taken note of it yet
 	time.AfterFunc(20*time.Millisecond, func() { n.root.given.Store(given) })
 	if res, _, err := n.Range(small.In(ctx), []byte("/a"), []byte("/c"), scope.Range{}, true); err != nil || len(res.Kvs) != 1 || small.read > once {
 		t.Errorf("%d keys, and %d bytes were counted, %v", len(res.Kvs), small.read, err)

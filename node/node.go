@@ -282,7 +282,7 @@ func (n *Node) add(p *Replica) {
 func (n *Node) Replicas() []*Replica {
 	all := []*Replica{n.root}
 	for i := 0; i < len(all); i++ {
-		for _, d := range *all[i].given.Load() {
+		for _, d := range all[i].Delegations() {
 			if p := n.replica(d.Child); p != nil {
 				all = append(all, p)
 			}
@@ -337,7 +337,7 @@ func (n *Node) openChildren(p *Replica) error {
 }
 
 func (n *Node) openBelow(p *Replica) error {
-	for _, d := range *p.given.Load() {
+	for _, d := range p.Delegations() {
 		if c := n.replica(d.Child); c != nil {
 			c.hearOrder(d.Revocation)
 			continue
@@ -405,5 +405,5 @@ func (n *Node) join(c *Replica) error {
 	return n.host.Join(c.topic())
 }
 
-// delegates notes which prefixes the scope has delegated.
-func (n *Replica) delegates(all []scope.Delegation) { n.given.Store(&all) }
+// delegates notes which prefixes the scope has delegated, and which came home.
+func (n *Replica) delegates(t scope.Territory) { n.given.Store(&t) }

@@ -37,7 +37,7 @@ type Replica struct {
 	budgets         *admission.Accounts
 	costs           admission.Costs
 	host            Transport // of the node
-	given           atomic.Pointer[[]scope.Delegation]
+	given           atomic.Pointer[scope.Territory]
 	refused         atomic.Bool // anchors do not let this node read the scope: see noteRefusals
 	vacant          atomic.Bool // there is no state of the scope yet
 	begun, catching atomic.Bool // a snapshot fetch may have begun; it is under way
@@ -89,7 +89,7 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 		n.woken = make(chan struct{}, 1)
 	}
 	n.views.store, n.views.scope, n.views.durable.turn = cfg.Store, n.id, make(chan struct{}, 1)
-	n.views.given = func() []scope.Delegation { return *n.given.Load() }
+	n.views.given = func() scope.Territory { return *n.given.Load() }
 	n.views.final = func() *scope.State {
 		if told := n.runner.stand.Load(); told != nil {
 			return told.State
@@ -97,7 +97,7 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 		return nil
 	}
 	n.views.vacant, n.views.pin = &n.vacant, &of.pin
-	n.delegates(nil)
+	n.delegates(scope.Territory{})
 	n.anchor.Store(of.anchor.Load())
 	if err := resumeInstall(cfg.Store, g); err != nil {
 		return nil, fmt.Errorf("node: installing a snapshot that was fetched: %w", err)
@@ -143,7 +143,7 @@ func newReplica(of *Node, g scope.Genesis) (_ *Replica, err error) {
 		intake: n.intake, events: make(chan machine.Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), orders: make(chan *scope.Revocation, 1), replies: newReplies(),
 	}
 	n.runner.tell()
-	n.delegates(m.Delegations())
+	n.delegates(m.Territory())
 	return n, nil
 }
 

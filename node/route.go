@@ -99,7 +99,7 @@ func (n *Node) governs(ctx context.Context, key, end []byte) (at owner, err erro
 }
 
 // Delegations returns the delegations of the replica's scope, in order.
-func (n *Replica) Delegations() []scope.Delegation { return *n.given.Load() }
+func (n *Replica) Delegations() []scope.Delegation { return n.given.Load().Delegations() }
 
 // awaitDecider returns the scope that a delegation founded, once its replica is open.
 func (n *Node) awaitDecider(ctx context.Context, d scope.Delegation) (owner, error) {

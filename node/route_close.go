@@ -17,7 +17,7 @@ import (
 // knows a later one from here; 0 if there is only one scope. A scope whose anchors let its time run ahead of this
 // node's clock counts up to now, because no other scope could close that far.
 func (n *Node) ClosedTimestamp(ctx context.Context) (highest int64) {
-	if len(*n.root.given.Load()) == 0 {
+	if len(n.root.Delegations()) == 0 {
 		return 0
 	}
 	now := n.root.runner.now().Add(n.root.epochs.epoch().Policy.Limits.Drift)

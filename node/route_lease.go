@@ -265,7 +265,7 @@ func (n *Node) Lease(ctx context.Context, id int64, keys bool) (g scope.Granted,
 // follow the clock, so one revision serves for all. The root scope says whether it can be done; a scope that cannot
 // decide is compacted another time.
 func (n *Node) Compact(ctx context.Context, revision int64, once Once) (machine.Receipt, error) {
-	if len(*n.root.given.Load()) == 0 {
+	if len(n.root.Delegations()) == 0 {
 		return n.root.Compact(ctx, revision, once)
 	}
 	at, newest := revision, int64(0)

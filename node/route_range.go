@@ -74,7 +74,7 @@ type reading struct {
 }
 
 func (n *Node) ranged(ctx context.Context, key, end []byte, r reading) (res scope.RangeResult, head scope.Head, err error) {
-	if len(*n.root.given.Load()) == 0 {
+	if len(n.root.Delegations()) == 0 {
 		reread := rereading(ctx)
 		if res, head, err = n.root.ranged(ctx, key, end, r); err != nil || head.Delegated == 0 {
 			return res, head, err

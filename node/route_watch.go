@@ -57,7 +57,7 @@ func (n *Node) WatchSegments(ctx context.Context, key, end []byte, from int64) (
 const segmentTries = 64
 
 func (n *Node) segmentsOf(ctx context.Context, pieces []piece, from int64) (segments []*WatchSegment, newest, compacted int64, err error) {
-	if from > 0 && len(*n.root.given.Load()) > 0 { // else what is decided there next might have an earlier revision
+	if from > 0 && len(n.root.Delegations()) > 0 { // else what is decided there next might have an earlier revision
 		within, cancel := context.WithTimeout(ctx, closeWithin)
 		defer cancel()
 		var closing sync.WaitGroup

@@ -35,7 +35,7 @@ type runner struct {
 	announces *admission.Announcements // of the node; nil: no limit
 	key       votes.PrivateKey         // signs what clients of this node submit
 	notes     func(machine.Note)
-	delegates func([]scope.Delegation)
+	delegates func(scope.Territory)
 	onIdle    func() // called once there has been nothing to do for idleAfter
 	idleAfter time.Duration
 	start     time.Time      // by the monotonic clock
@@ -187,7 +187,7 @@ func (r *runner) step(batch []machine.Event) (wake aweigh.Instant, err error) {
 	r.counts.events.Add(uint64(len(batch)))
 	fx := r.machine.Step(r.now(), batch...)
 	if r.epochs.set(r.machine.EpochView()) {
-		r.delegates(r.machine.Delegations()) // before anything of the epoch that begins with them can be read
+		r.delegates(r.machine.Territory()) // before anything of the epoch that begins with them can be read
 	}
 	r.tells = len(fx.Notes) > 0
 	if err := machine.Perform(r, fx); err != nil {

@@ -55,7 +55,7 @@ func (r *runner) replace(in installing) (events []machine.Event, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("node: a snapshot could not be installed, start the node again: %w", err)
 	}
-	r.delegates(r.machine.Delegations())
+	r.delegates(r.machine.Territory())
 	anew := r.epochs.set(r.machine.EpochView())
 	r.tell()
 	r.views.durable.commits.Add(1)

@@ -100,7 +100,7 @@ func (n *Replica) moveIn() error {
 	n.epochs.set(m.EpochView())
 	n.measured.reseat(m.Epoch())
 	n.budgets.Reseat()
-	n.delegates(m.Delegations())
+	n.delegates(m.Territory())
 	n.runner.tell()
 	n.vacant.Store(false)
 	n.of.meetMembers(n)

@@ -16,11 +16,11 @@ import (
 type views struct {
 	store   store.Store
 	scope   aweigh.ScopeID
-	given   func() []scope.Delegation // that are known
-	final   func() *scope.State       // of the machine, when it last told
-	vacant  *atomic.Bool              // there is no state yet
-	changes atomic.Bool               // a snapshot takes the place of the state
-	pin     *pinned                   // nothing is served before it is reached
+	given   func() scope.Territory // as far as it is known
+	final   func() *scope.State    // of the machine, when it last told
+	vacant  *atomic.Bool           // there is no state yet
+	changes atomic.Bool            // a snapshot takes the place of the state
+	pin     *pinned                // nothing is served before it is reached
 	counted rangeCounts
 	durable durable
 

@@ -30,7 +30,7 @@ func (e *Epoch) forbids(m *CheckedMutation, r Rights) error {
 // forbidsOutsider is Forbids for what needs no entry of the policy, but an anchor.
 func (e *Epoch) forbidsOutsider(m *CheckedMutation) error {
 	anchor := aweigh.AnchorID(m.Author)
-	if _, acts := e.seats[m.Author]; m.Class == Rejoin && !acts {
+	if _, acts := e.seats[m.Author]; m.Class.alone() && !acts {
 		return denial{errRejoins}
 	}
 	switch {
@@ -189,6 +189,9 @@ func (s *State) Admits(b *CheckedBundle, now aweigh.Instant) (failure, err error
 	e, err := s.Epoch()
 	if err != nil {
 		return nil, err
+	}
+	if e.Home != nil {
+		return ErrElsewhere, nil
 	}
 	if failure, err = s.Revoked(b.Grants()); failure != nil || err != nil {
 		return failure, err

@@ -118,6 +118,9 @@ func (x *execution) conclude(u *succession, next aweigh.Epoch) error {
 		}
 	}
 	for i := range u.dropped {
+		if d := &u.dropped[i].Decision; d.Kind == Yield && d.folds() {
+			x.next.head.Obeyed-- // to be tried again
+		}
 		if err := x.dismiss(&u.dropped[i].decided, nil, u.dropped[i].why); err != nil {
 			return err
 		}

@@ -144,7 +144,10 @@ func TestAttestedAndReadmittedDecisionsAreRefused(t *testing.T) {
 		"another key":     {Decision{Kind: Readmit, Subject: b, Anchor: &Anchor{Name: "b", Key: unlisted.Public(), Peer: "p"}}, "with the key of"},
 		"with a sponsor":  {Decision{Kind: Readmit, Subject: b, Anchor: &Anchor{Name: "b", Key: r.names["b"].Public(), Peer: "p"}, Sponsor: b}, "content of another kind"},
 		"a yield":         {Decision{Kind: Yield}, "unknown decision"},
-		"an unknown kind": {Decision{Kind: Readmit + 1}, "unknown decision"},
+		"a return":        {Decision{Kind: Return}, "unknown decision"},
+		"an unknown kind": {Decision{Kind: Return + 1}, "unknown decision"},
+		"no prefix":       {Decision{Kind: Fold, Child: &Child{}}, "a prefix of 0 bytes"},
+		"a fold to some":  {Decision{Kind: Fold, Child: &Child{Prefix: []byte("/a/"), Name: "x"}}, "by its prefix alone"},
 	} {
 		if err := x.d.Check(); err == nil || !strings.Contains(err.Error(), x.why) {
 			t.Errorf("%s: %v", name, err)

@@ -169,7 +169,7 @@ const auditBytes = 1 << 20
 // records checks all records that r shows of the scope of an import.
 func (a Audit) records(r kv.Reader, in *Import) error {
 	s := in.state.space
-	d := derived{r: r, space: s, hashes: sha256.New(), changes: sha256.New()}
+	d := derived{r: r, space: s, hashes: sha256.New(), changes: sha256.New(), away: make(map[string]bool)}
 	if err := d.begin(in); err != nil {
 		return err
 	}
@@ -213,10 +213,11 @@ type derived struct {
 	r     kv.Reader
 	space space
 
-	hashes, changes    hash.Hash // of all that must be there, in order
-	objects            int       // that were created
-	ended, endedStored int       // of those
-	marks              [256]int  // records without content that must be there, by kind
+	hashes, changes    hash.Hash       // of all that must be there, in order
+	objects            int             // that were created
+	ended, endedStored int             // of those
+	away               map[string]bool // those that went to a scope below, and live: they must come home, as must those with another key than their first
+	marks              [256]int        // records without content that must be there, by kind
 }
 
 // begin has the import give all changes that the store should still have.
@@ -279,8 +280,18 @@ func (d *derived) object(op *kv.Op) error {
 	switch {
 	case !ok || err != nil:
 		return d.wrong(op.Key)
+	case op.Delete: // it comes home, and is counted once more
+		if d.objects--; stored.End > 0 {
+			d.endedStored--
+		}
+		delete(d.away, string(op.Key))
+		return nil
 	case !isNew(op.Value): // one with several names may end several times, and the last one stays
 		if end, _ := readObject(op.Value); stored.End > end.End {
+			return nil
+		}
+		if stored.End == 0 {
+			d.away[string(op.Key)] = true
 			return nil
 		}
 		d.ended++
@@ -292,6 +303,10 @@ func (d *derived) object(op *kv.Op) error {
 		}
 	}
 	if !bytes.Equal(have, op.Value) {
+		if isNew(op.Value) { // unless it comes home, under another key
+			d.away[string(op.Key)] = true
+			return nil
+		}
 		return d.wrong(op.Key)
 	}
 	return nil
@@ -362,6 +377,8 @@ func (d *derived) finish() error {
 		return fmt.Errorf("%w: the hashes of the lineage are not those of its entries", ErrInvalid)
 	case !bytes.Equal(changes.Sum(nil), d.changes.Sum(nil)):
 		return fmt.Errorf("%w: the order of changes is not that of the lineage", ErrInvalid)
+	case len(d.away) > 0:
+		return fmt.Errorf("%w: %d objects have other records than follow from the lineage", ErrInvalid, len(d.away))
 	case d.ended != d.endedStored:
 		return fmt.Errorf("%w: %d objects have ended, and %d say so", ErrInvalid, d.ended, d.endedStored)
 	}

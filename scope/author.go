@@ -317,7 +317,11 @@ func rightsOf(all []Author, anchor bool, hasKey func(int) bool) (r Rights) {
 
 // needsAuthor reports whether the policy must list the author of a mutation. Decisions, withdrawals and what islands
 // decided have rules of their own.
-func (c Class) needsAuthor() bool { return c != Govern && c != Withdraw && c != Rejoin }
+func (c Class) needsAuthor() bool { return c != Govern && c != Withdraw && !c.alone() }
+
+// alone reports whether a mutation of the class stands in a bundle of its own, which the node of an anchor signs: it
+// brings what another scope decided.
+func (c Class) alone() bool { return c == Rejoin || c == Bring }
 
 // verbOfAll is the verb that entries must permit for a class of mutations that are about no key, "" for other classes.
 func (c Class) verbOfAll() string {

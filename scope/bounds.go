@@ -47,6 +47,7 @@ type Bounds struct {
 	GovernedOutside int `least:"1"`
 	HandKeys        int `least:"1"`
 	HandBytes       int `least:"256"`
+	HomePart        int `least:"1"` // bytes of a part of what comes home
 
 	// Of motions and ballots.
 	MotionsOpen        int64         `least:"1"`
@@ -95,7 +96,7 @@ func DefaultBounds() Bounds {
 		CacheBytes: cacheBytes, CacheRecord: cacheRecord, Receipts: cacheReceipts, FewReceipts: fewReceipts, LongRecord: longRecord, LeanKeys: leanKeys,
 		DueLeast: dueLeast, CollectBytes: collectBytes,
 		ProposedAtOnce: proposedAtOnce, OutsideAtOnce: outsideAtOnce, GovernedByOne: governedByOne, GovernedOutside: governedOutside,
-		HandKeys: handKeys, HandBytes: handBytes,
+		HandKeys: handKeys, HandBytes: handBytes, HomePart: homePart,
 		MotionsOpen: motionsOpen, MotionsOfOne: motionsOfOne, MotionsKept: motionsKept, MotionBytes: motionBytes,
 		MotionBytesOne: motionBytesOne, UnlistedMotionStay: unlistedMotionStay,
 		ExpiredAtOnce: expiredAtOnce, ForgottenAtOnce: forgottenAtOnce, KeptFor: keptFor,

@@ -59,6 +59,8 @@ func (m *CheckedMutation) allowance() int64 {
 		n += withdrawUnits
 	case m.Rejoins != nil:
 		n += m.Rejoins.cost()
+	case m.Brings != nil:
+		n += m.Brings.cost()
 	}
 	return n
 }

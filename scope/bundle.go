@@ -50,6 +50,7 @@ type CheckedMutation struct {
 	Motion   votes.MotionID // for Withdraw
 	Access   *Access        // for Permit
 	Rejoins  *CheckedRejoining
+	Brings   *CheckedBringing
 	raw      []byte
 	grants   []Grant
 	allowed  int64 // units of cost, by its form
@@ -191,6 +192,11 @@ func (c *CheckedBundle) within(verify votes.Verifier) error {
 				return fmt.Errorf("%w: an island: %w", ErrInvalid, err)
 			}
 		}
+		if g := c.mutations[i].Brings; g != nil {
+			if err := g.verify(verify, c.limits); err != nil {
+				return fmt.Errorf("%w: a scope that comes home: %w", ErrInvalid, err)
+			}
+		}
 		d := c.mutations[i].Decision
 		if d == nil {
 			continue
@@ -236,8 +242,8 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 		if m.Scope != c.mutations[0].Scope {
 			return nil, fmt.Errorf("%w: mutation %d names another scope than the first", ErrInvalid, i)
 		}
-		if m.Rejoins != nil && len(b.Mutations) > 1 {
-			return nil, fmt.Errorf("%w: mutation %d is about an island, and not alone in its bundle", ErrInvalid, i)
+		if m.Class.alone() && len(b.Mutations) > 1 {
+			return nil, fmt.Errorf("%w: mutation %d is to %s, and not alone in its bundle", ErrInvalid, i, m.Class)
 		}
 		if m.Patient && len(b.Mutations) > 1 {
 			return nil, fmt.Errorf("%w: mutation %d is patient, and not alone in its bundle", ErrInvalid, i)
@@ -332,6 +338,10 @@ func (m *CheckedMutation) read(raw []byte, lim Limits) error {
 	case Rejoin:
 		var err error
 		m.Rejoins, err = checkRejoining(m.Content)
+		return err
+	case Bring:
+		var err error
+		m.Brings, err = checkBringing(m.Content)
 		return err
 	case Withdraw:
 		var w Withdrawal

@@ -88,6 +88,17 @@ func (s *State) treeAsOf(rev int64, height aweigh.Height, stop func() error) (ke
 			g.add(HoldsScope, given[i].Prefix, given[i].Child)
 		}
 	}
+	if s.head.Folded > 0 {
+		folds, err := s.allFolds()
+		if err != nil {
+			return keytree.Tree{}, err
+		}
+		for i := range folds {
+			if f := &folds[i]; f.Since <= height && height < f.Height {
+				g.add(HoldsScope, f.Prefix, f.Child)
+			}
+		}
+	}
 	return g.finish(), nil
 }
 

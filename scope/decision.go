@@ -37,6 +37,11 @@ const (
 	// Readmit lifts the bar of an anchor that lied, and gives it its seat again; or it makes an approver that is void a
 	// voter again.
 	Readmit DecisionKind = 9
+	// Fold takes back what was delegated, if the genesis of the scope below names a notice after which that can be
+	// done.
+	Fold DecisionKind = 10
+	// Return is what a scope's agenda has when all that a folded scope held is there. It cannot be proposed.
+	Return DecisionKind = 11
 )
 
 // String is the kind in lower case.
@@ -60,6 +65,10 @@ func (k DecisionKind) String() string {
 		return "attest"
 	case Readmit:
 		return "readmit"
+	case Fold:
+		return "fold"
+	case Return:
+		return "return"
 	}
 	return fmt.Sprintf("decision(%d)", uint8(k))
 }
@@ -73,12 +82,12 @@ func (k DecisionKind) String() string {
 type Decision struct {
 	_       struct{} `cbor:",toarray"`
 	Kind    DecisionKind
-	Subject aweigh.AnchorID // the anchor that it is about, or the key of an approver that Readmit is about; zero for SetPolicy, Delegate and Revoke
+	Subject aweigh.AnchorID // the anchor that it is about, or the key of an approver that Readmit is about; zero for SetPolicy, Delegate, Revoke and Fold
 	Anchor  *Anchor         // for Admit, and Readmit unless it is of an approver: the anchor that gets a seat; its Score is 0
 	Sponsor aweigh.AnchorID // for Admit: the sitting anchor that stands surety, and must approve
 	Consent []byte          // for Admit: the new anchor's signature, see ConsentBytes
 	Policy  *Policy         // for SetPolicy
-	Child   *Child          // for Delegate and Revoke
+	Child   *Child          // for Delegate and Revoke; for Fold its prefix alone
 	Score   trust.Score     // for Attest: from then on
 	Reason  string          // for Attest, and for what a scope delegates by itself: why
 }
@@ -90,7 +99,12 @@ func (d *Decision) About() string {
 		return "set another policy"
 	case Delegate:
 		return fmt.Sprintf("delegate %q to %s", d.Child.Prefix, d.Child.who())
+	case Fold, Return:
+		return fmt.Sprintf("take back %q", d.Child.Prefix)
 	case Revoke, Yield:
+		if len(d.Child.Anchors) == 0 {
+			return fmt.Sprintf("hand %q back to the scope above", d.Child.Prefix)
+		}
 		return fmt.Sprintf("let %q be governed by %s", d.Child.Prefix, d.Child.who())
 	case Admit, Readmit:
 		if d.ofApprover() {
@@ -157,10 +171,10 @@ const (
 
 // Check reports whether the decision is well-formed.
 func (d *Decision) Check() error {
-	admits, sets, gives := d.Kind == Admit, d.Kind == SetPolicy, d.Kind == Delegate || d.Kind == Revoke
+	admits, sets, gives := d.Kind == Admit, d.Kind == SetPolicy, d.Kind == Delegate || d.Kind == Revoke || d.Kind == Fold
 	attests := d.Kind == Attest
 	switch {
-	case d.Kind < Admit || d.Kind > Readmit || d.Kind == Yield:
+	case d.Kind < Admit || d.Kind > Fold || d.Kind == Yield:
 		return fmt.Errorf("unknown decision %d", uint8(d.Kind))
 	case d.seats() != (d.Anchor != nil) || admits && d.Anchor == nil || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil) || gives != (d.Child != nil),
 		!attests && (d.Score != 0 || d.Reason != ""):
@@ -169,6 +183,8 @@ func (d *Decision) Check() error {
 		return fmt.Errorf("a decision to %s without its anchor, or with one that it does not need", d.Kind)
 	case sets:
 		return d.Policy.Check()
+	case d.Kind == Fold:
+		return d.Child.checkFold()
 	case gives:
 		return d.Child.Check()
 	case attests:

@@ -142,6 +142,9 @@ func (x *execution) give(d *decided) (failure, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.Decision.byItself() && bound.Notice == 0 {
+		bound.Notice = leastNotice // so that it can be taken back
+	}
 	at, head := x.place(), &x.next.head
 	depth := uint32(1)
 	if parent.Descent != nil {
@@ -166,7 +169,7 @@ func (x *execution) give(d *decided) (failure, err error) {
 	x.result.Founded = append(x.result.Founded, g)
 	given := append(slices.Clone(own.given), Delegation{Prefix: child.Prefix, Child: g.Hash(), Revision: at.main, Height: head.Height + 1})
 	slices.SortFunc(given, func(a, b Delegation) int { return bytes.Compare(a.Prefix, b.Prefix) })
-	x.next.own = &region{prefix: own.prefix, given: given}
+	x.next.own = own.giving(given)
 	return nil, x.replace(x.space.at(atDelegated, child.Prefix...), delegated{Genesis: g.Encode(), Revision: at.main, Height: x.block.Header.Height})
 }
 

@@ -129,6 +129,8 @@ var ErrElsewhere = refusal.New(refusal.Denied, "scope: another scope decides on 
 type region struct {
 	prefix []byte
 	given  delegations
+	folds  []FoldRecord // that compaction has not reached, by prefix
+	folded int64        // as in Head
 }
 
 // with is the region with an order to one of the scopes that others are.
@@ -139,7 +141,14 @@ func (r *region) with(order *Revocation) *region {
 			given[i].Revocation = order
 		}
 	}
-	return &region{prefix: r.prefix, given: given}
+	return r.giving(given)
+}
+
+// giving is the region with other delegations.
+func (r *region) giving(given delegations) *region {
+	next := *r
+	next.given = given
+	return &next
 }
 
 // owns reports why [key, end), in the sense of Op, is not all a scope's own.
@@ -155,8 +164,10 @@ func (r *region) owns(key, end []byte) error {
 
 // went reports whether a change is that a key went to another scope.
 func (r *region) went(c change) bool {
-	d, ok := r.given.find(c.key)
-	return ok && d.Revision == c.at.main
+	if d, ok := r.given.find(c.key); ok && d.Revision == c.at.main {
+		return true
+	}
+	return slices.ContainsFunc(r.folds, func(f FoldRecord) bool { return f.Went == c.at.main && bytes.HasPrefix(c.key, f.Prefix) })
 }
 
 // ownsAll reports why a transaction is not about a scope's own keys alone.
@@ -228,10 +239,13 @@ func (s *State) region() (*region, error) {
 	if s.own != nil {
 		return s.own, nil
 	}
-	r := &region{prefix: []byte(s.head.Prefix)}
+	r := &region{prefix: []byte(s.head.Prefix), folded: s.head.Folded}
 	var err error
 	if s.head.Delegated > 0 {
 		r.given, err = s.Delegations()
+	}
+	if s.head.Folded > 0 && err == nil {
+		r.folds, err = s.Folds()
 	}
 	return r, err
 }
@@ -242,14 +256,39 @@ func (s *State) Given() []Delegation {
 	return s.own.given
 }
 
-// Knowing returns the state, which need not read its delegations if there are as
-// many as given: none is ever removed. It takes the given revocations.
-func (s *State) Knowing(given []Delegation) *State {
-	if s.own != nil || s.head.Delegated == 0 || int64(len(given)) != s.head.Delegated {
+// Territory is which keys are a scope's own as of a state.
+type Territory struct{ of *region }
+
+// Territory is that of a state that has begun, without a look at the store.
+func (s *State) Territory() Territory {
+	must.Hold(s.own != nil, "the territory of a state that has not begun")
+	return Territory{s.own}
+}
+
+// Delegations are the prefixes that the scope has handed to others, in order.
+func (t Territory) Delegations() []Delegation {
+	if t.of == nil {
+		return nil
+	}
+	return t.of.given
+}
+
+// Folds are the prefixes that came home, in order, as far as compaction has not reached them.
+func (t Territory) Folds() []FoldRecord {
+	if t.of == nil {
+		return nil
+	}
+	return t.of.folds
+}
+
+// Knowing returns the state, which need not read which keys are its own if as many prefixes went, and as many came
+// home, as in a territory of the scope. It takes the revocations from there.
+func (s *State) Knowing(t Territory) *State {
+	if s.own != nil || s.head.Delegated == 0 || t.of == nil || int64(len(t.of.given)) != s.head.Delegated || t.of.folded != s.head.Folded {
 		return s
 	}
 	knows := *s
-	knows.own = &region{prefix: []byte(s.head.Prefix), given: given}
+	knows.own = t.of
 	return &knows
 }
 

@@ -24,7 +24,7 @@ func (s *State) digest() aweigh.Hash {
 	b = append(b, "aweigh/state/1"...)
 	for _, n := range []int64{
 		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
-		int64(s.head.Started), s.head.Delegated, s.head.Access, s.head.Bytes, s.head.Obeyed, int64(s.head.Governed),
+		int64(s.head.Started), s.head.Delegated, s.head.Folded, s.head.Access, s.head.Bytes, s.head.Obeyed, int64(s.head.Governed),
 	} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}

@@ -29,6 +29,7 @@ type Epoch struct {
 	NonLeading []bool            // by place in the roster: whether that anchor does not lead in this epoch
 	Before     votes.Domain      // of the epoch before, whose faults can still be proven; zero in epoch 0
 	Gone       []votes.PublicKey // of the anchors that had a seat under Before and have none now
+	Home       *Home             // of the last epoch of a scope: what it held goes back to the scope above; otherwise nil
 	domain     votes.Domain
 	leaders    *quorum.Weights // nil: all anchors with weight
 	voters     votes.KeySet
@@ -114,6 +115,7 @@ type Terms struct {
 	Anchors    []Anchor // ordered by the IDs of their keys
 	Weights    []uint64 // of each; 0 on probation, when ballots count for trust alone
 	NonLeading []bool   // of each: it leads no views, because those that it led gave no blocks
+	Home       *Home    // set if the scope is closed: the epoch has no blocks, and none follows
 }
 
 // Hash names the terms under which an epoch decides; Header.Next is one.
@@ -151,6 +153,7 @@ func (t *Terms) roster() (Roster, error) {
 func (e *Epoch) Terms() Terms {
 	t := e.Roster.terms(e.Policy)
 	copy(t.NonLeading, e.NonLeading)
+	t.Home = e.Home
 	return t
 }
 
@@ -219,6 +222,7 @@ func decodeEpoch(data []byte) (*Epoch, error) {
 	return Epoch{
 		Network: w.Network, Scope: w.Scope, Number: w.Number, Root: w.Root, Start: w.Start, Time: w.Time,
 		Policy: w.Terms.Policy, Roster: r, NonLeading: w.Terms.NonLeading, Before: w.Before, Gone: w.Gone,
+		Home: w.Terms.Home,
 	}.settled(), nil
 }
 
@@ -243,6 +247,7 @@ func (e *Epoch) after(h Header, t Terms) (*Epoch, error) {
 	return Epoch{
 		Network: e.Network, Scope: e.Scope, Number: e.Number + 1, Root: h.Hash(), Start: h.Height, Time: h.Time,
 		Policy: t.Policy, Roster: r, NonLeading: t.NonLeading, Before: e.Domain(), Gone: gone,
+		Home: t.Home,
 	}.settled(), nil
 }
 

@@ -18,6 +18,9 @@ func (s *State) Due(at aweigh.Instant) (bool, error) {
 	if s.head.Epoch != e.Number && s.head.Block != e.Root { // the block that begins this epoch is still to come
 		return false, nil
 	}
+	if e.Home != nil {
+		return false, nil
+	}
 	blocks, early, err := tallied(s.tally)
 	if err != nil {
 		return false, err
@@ -29,7 +32,7 @@ func (s *State) Due(at aweigh.Instant) (bool, error) {
 // ClockEnds is when the clock ends the epoch, 0 if it does not.
 func (s *State) ClockEnds() (aweigh.Instant, error) {
 	e, err := s.Epoch()
-	if err != nil || e.Policy.EpochTime == 0 {
+	if err != nil || e.Policy.EpochTime == 0 || e.Home != nil {
 		return 0, err
 	}
 	blocks, _, err := tallied(s.tally)

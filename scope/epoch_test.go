@@ -688,7 +688,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "c81a1493e41901a04fb376ca9ebcad30a32e8e6c776692b2daa284cf3ce16e46"
+	const want = "88c801be019510ccc79db1776f18a3e850995bfd9e9732cb2a0951676fd59ce7"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -50,6 +50,9 @@ func (s *State) places(from revision, to int64, key, end []byte, most int) (plac
 	}
 	to = min(to, s.head.Revision)
 	own, err := s.region()
+	if err == nil && from.main < own.home(key, end) {
+		err = ErrCompacted
+	}
 	if err != nil {
 		return nil, from.main, err
 	}

@@ -22,9 +22,10 @@ type Result struct {
 	Motions  []votes.MotionID // that were opened, closed or forgotten
 	// Forgotten are the minutes of motions that were forgotten, with what the block itself added.
 	Forgotten []Minutes
-	Next      *Epoch    // that begins with the block, if it ends one
-	Terms     Terms     // of Next
-	Founded   []Genesis // of the scopes to which the block delegates prefixes
+	Next      *Epoch           // that begins with the block, if it ends one
+	Terms     Terms            // of Next
+	Founded   []Genesis        // of the scopes to which the block delegates prefixes
+	Folded    []aweigh.ScopeID // that came home with the block
 	next      State
 }
 
@@ -74,25 +75,15 @@ func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	}
 	x := newExecution(s, b)
 	x.wanted = wanted
-	due := s.bounds.DueLeast + 2*b.Len()
-	if err := x.forget(due); err != nil {
-		return nil, err
+	if h.Epoch == s.epoch.Number && !h.Next.IsZero() {
+		if x.ends, err = s.successor(); err != nil {
+			return nil, err
+		}
 	}
-	if err := x.collect(due); err != nil {
-		return nil, err
-	}
-	if err := x.dropExpiredRedirects(due); err != nil {
-		return nil, err
-	}
-	if err := x.expireLeases(); err != nil {
-		return nil, err
-	}
-	if err := x.judge(b.Proofs); err != nil {
-		return nil, err
-	}
-	x.attend()
-	if err := x.expireMotions(); err != nil {
-		return nil, err
+	if x.ends == nil || !x.ends.closes { // otherwise the scope has gone home with what it holds
+		if err := x.due(); err != nil {
+			return nil, err
+		}
 	}
 	for _, c := range b.Bundles {
 		if err := x.bundle(c); err != nil {
@@ -112,17 +103,14 @@ func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	return x.finish()
 }
 
-// dueLeast is how many due receipts, and changes to compact, every block works
-// off, on top of two for each of its mutations, so that the work never piles up.
-const dueLeast = 512
-
 // execution is a block being executed.
 type execution struct {
 	view     // of the versions as they are so far
 	next     State
 	block    *Block
-	epoch    *Epoch  // in which the block is executed
-	policy   *Policy // of epoch
+	ends     *succession // of the epoch, nil if the block does not end it
+	epoch    *Epoch      // in which the block is executed
+	policy   *Policy     // of epoch
 	tally    tally
 	heat     *heat         // before the block
 	findings []finding     // of motions that ended
@@ -158,6 +146,7 @@ type execution struct {
 	merged    string              // the reason of the put that a merge comes before
 	island    *island             // whose change is being taken; nil: none
 	islanders map[aweigh.UID]bool // identities of objects that came from islands in this block
+	homes     map[aweigh.UID]bool // likewise, from scopes that came home
 	onRecord  []IslandRecord      // the islands on record, by identity; nil until they are asked for
 	bills     map[string]string   // by key: the entry that pays for what the mutation puts there, "": none; see bill
 	billed    map[string]int64    // by entry: bytes that these bills add at most
@@ -226,6 +215,8 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 			failure, err = x.reaccess(m.Access)
 		case Rejoin:
 			failure, err = x.rejoin(m.Rejoins)
+		case Bring:
+			failure, err = x.bring(m.Brings)
 		}
 	}
 	if err != nil {

@@ -139,7 +139,7 @@ func (x *execution) openDecision(id aweigh.Hash) (rec motionRecord, ok bool, err
 // decides is the approval that a decision takes.
 func (p *Policy) decides(d *Decision) *Approval {
 	a := Approval{Matter: Membership, Window: decisionWindow}
-	if d.Kind == SetPolicy || d.Kind == Delegate || d.Kind == Revoke {
+	if d.Kind == SetPolicy || d.Kind == Delegate || d.Kind == Revoke || d.Kind == Fold {
 		a.Matter = Policies
 	}
 	for i := range p.Approvals {
@@ -257,7 +257,7 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 		return x.next.refusesPolicy(x.epoch, d.Policy)
 	case Delegate:
 		return x.mayDelegate(d.Child)
-	case Revoke:
+	case Revoke, Fold:
 		return x.mayRevoke(d.Child)
 	case Admit:
 		if seated {

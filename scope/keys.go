@@ -11,28 +11,31 @@ import (
 // In the store, everything of one scope stands under 's' and the first 16
 // bytes of the scope's ID, followed by one of these kinds:
 const (
-	atLease   = 'g' // lease ID(8) -> lease record
-	atVersion = 'k' // escaped key, ^revision(8), ^sub(4) -> version record, newest first
-	atChange  = 'e' // revision(8), sub(4) of the last -> run of changes, in their order
-	atReceipt = 'm' // mutation ID -> Receipt
-	atExpiry  = 'x' // minute(8), height(8) -> IDs of mutations that are void after that minute
-	atObject  = 'u' // UID -> object record
-	atLineage = 'l' // the log of package lineage
-	atMotion  = 'o' // motion -> Motion and how it ended
-	atVoted   = 'p' // motion, voter, choice(1) -> Recorded ballot
-	atOpen    = 'q' // deadline(8), motion -> docketed: an open motion
-	atDue     = 'v' // height(8) at which it was carried, motion -> docketed: an open motion that waits for its turn
-	atClosed  = 'r' // when it closed(8), motion -> docketed: a closed motion
-	atLedger  = 't' // the trust ledger
-	atEpoch   = 'c' // the Epoch that the next block belongs to
-	atVoid    = 'f' // key -> Voided: an approver that signed both ways
-	atIsland  = 'j' // island's ID -> Islanded
-	atAside   = 's' // island's ID, key -> SetAside: what did not stand
-	atTaken   = 'P' // island's ID, mutation -> nothing: what it changed was taken or set aside
-	atTerms   = 'T' // start(8) -> pastTerms of an epoch in which islands may be founded
-	atWarning = 'W' // height(8) at which it was carried, motion -> Warning: a contested motion that may be reversed
-	atAgenda  = 'd' // decisions that wait for the next epoch
-	atMeta    = 'M' // the meta record
+	atLease    = 'g' // lease ID(8) -> lease record
+	atVersion  = 'k' // escaped key, ^revision(8), ^sub(4) -> version record, newest first
+	atChange   = 'e' // revision(8), sub(4) of the last -> run of changes, in their order
+	atReceipt  = 'm' // mutation ID -> Receipt
+	atExpiry   = 'x' // minute(8), height(8) -> IDs of mutations that are void after that minute
+	atObject   = 'u' // UID -> object record
+	atLineage  = 'l' // the log of package lineage
+	atMotion   = 'o' // motion -> Motion and how it ended
+	atVoted    = 'p' // motion, voter, choice(1) -> Recorded ballot
+	atOpen     = 'q' // deadline(8), motion -> docketed: an open motion
+	atDue      = 'v' // height(8) at which it was carried, motion -> docketed: an open motion that waits for its turn
+	atClosed   = 'r' // when it closed(8), motion -> docketed: a closed motion
+	atLedger   = 't' // the trust ledger
+	atEpoch    = 'c' // the Epoch that the next block belongs to
+	atVoid     = 'f' // key -> Voided: an approver that signed both ways
+	atIsland   = 'j' // island's ID -> Islanded
+	atAside    = 's' // island's ID, key -> SetAside: what did not stand
+	atTaken    = 'P' // island's ID, mutation -> nothing: what it changed was taken or set aside
+	atHoming   = 'R' // child's ID -> Homing: a scope that comes home
+	atHomePart = 'S' // child's ID, index(8) -> part of what it held
+	atFolded   = 'V' // prefix -> folded: a scope that came home last
+	atTerms    = 'T' // start(8) -> pastTerms of an epoch in which islands may be founded
+	atWarning  = 'W' // height(8) at which it was carried, motion -> Warning: a contested motion that may be reversed
+	atAgenda   = 'd' // decisions that wait for the next epoch
+	atMeta     = 'M' // the meta record
 
 	atNames          = 'N' // names: how many of the following two there are
 	atAccess         = 'b' // the Access

@@ -34,6 +34,8 @@ const (
 	Permit Class = 8
 	// Rejoin brings in what anchors without a quorum decided provisionally: the content is a Rejoining.
 	Rejoin Class = 9
+	// Bring takes the next part of what a folded scope held: the content is a Bringing.
+	Bring Class = 10
 )
 
 // String is the class in lower case.
@@ -57,6 +59,8 @@ func (c Class) String() string {
 		return "permit"
 	case Rejoin:
 		return "rejoin"
+	case Bring:
+		return "bring"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }

@@ -165,7 +165,6 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 		return err
 	}
 	var number int64
-	walked := 0
 	if len(a.Keys) > 0 {
 		v, ok, err := s.newest(a.Keys[0])
 		if err != nil {
@@ -175,19 +174,10 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 			return fmt.Errorf("%w: object %s has an alias that names nothing", ErrCorrupt, u)
 		}
 		number = a.before[0] + v.Version
-	} else if err := s.Lineage().Chain(a.Last, func(_ int64, e lineage.Entry) bool { // retired: counted anew
-		if makesVersion(e.Class) {
-			number++
-		}
-		walked++
-		return walked <= s.bounds.Walked
-	}); err != nil {
+	} else if number, err = s.countVersions(a.Last); err != nil { // retired: counted anew
 		return err
 	}
-	if walked > s.bounds.Walked {
-		return ErrFar
-	}
-	walked = 0
+	walked := 0
 	var bad error
 	var under []shown // the version that comes next, under further keys
 	err = s.Lineage().Chain(a.Last, func(index int64, e lineage.Entry) bool {
@@ -203,12 +193,31 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 		}
 		next := visit(Version{Number: number, Index: index, Entry: e, shown: under})
 		number, under = number-1, nil
-		return next
+		if next && e.Class == lineage.CameHome && e.Prev > 0 { // those between are in the history of another scope
+			number, bad = s.countVersions(e.Prev)
+		}
+		return next && bad == nil
 	})
 	if err == nil {
 		err = bad
 	}
 	return err
+}
+
+// countVersions is how many versions of an object the lineage has up to an entry, given by its index plus one.
+func (s *State) countVersions(last int64) (n int64, err error) {
+	walked := 0
+	err = s.Lineage().Chain(last, func(_ int64, e lineage.Entry) bool {
+		if makesVersion(e.Class) {
+			n++
+		}
+		walked++
+		return walked <= s.bounds.Walked
+	})
+	if err == nil && walked > s.bounds.Walked {
+		err = ErrFar
+	}
+	return n, err
 }
 
 // Content is what a version holds, under the key under which it was written if it
@@ -241,7 +250,7 @@ func (s *State) ContentUnder(v Version, key []byte) (KeyValue, bool, error) {
 // makesVersion reports whether an entry of a class stands for a version of an object;
 // the others show one under a further key, or none.
 func makesVersion(c lineage.Class) bool {
-	return c == lineage.Insert || c == lineage.Update || c == lineage.TakenOver
+	return c == lineage.Insert || c == lineage.Update || c == lineage.TakenOver || c == lineage.CameHome
 }
 
 // written is the version of an entry, if it can still be read.

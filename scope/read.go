@@ -37,6 +37,15 @@ func (s *State) PageTaking(key, end []byte, r Range, most int, take func(bytes i
 	if err := s.head.readable(r.Revision); err != nil {
 		return RangeResult{}, err
 	}
+	if r.Revision > 0 && s.head.Folded > 0 {
+		own, err := s.region()
+		if err == nil {
+			err = own.wasElsewhere(key, end, r.Revision)
+		}
+		if err != nil {
+			return RangeResult{}, err
+		}
+	}
 	if len(end) == 0 {
 		res, err := s.one(key, r, s.head.Revision)
 		if err == nil && take != nil && len(res.Kvs) > 0 {

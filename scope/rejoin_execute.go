@@ -27,7 +27,7 @@ const (
 )
 
 var (
-	errRejoins     = errors.New("only the node of an anchor can bring in what an island decided")
+	errRejoins     = errors.New("only the node of an anchor can bring in what another scope decided")
 	errForeign     = errors.New("scope: the island is none of this scope")
 	errOtherTerms  = errors.New("scope: the island was founded under other terms than those of this scope then, or too long ago")
 	errIslandKnown = errors.New("scope: the island is on record already")

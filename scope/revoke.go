@@ -78,6 +78,10 @@ func (s *State) obeyable(r *Revocation, at aweigh.Instant) (failure, err error) 
 	if past := at.Sub(r.Time); past < g.Notice() {
 		return fmt.Errorf("it is obeyed %v before the notice ends", g.Notice()-past), nil
 	}
+	if r.Folds() {
+		_, _, failure, err := s.Parts(r.Hash())
+		return failure, err
+	}
 	return nil, nil
 }
 
@@ -94,6 +98,9 @@ func (s *State) revocable(g *Genesis, r *Revocation) error {
 		return fmt.Errorf("it is about %q", r.Child.Prefix)
 	case len(canon.Encode(*r)) > maxRevocation:
 		return fmt.Errorf("it has more than %d bytes", maxRevocation)
+	}
+	if r.Folds() {
+		return errors.Join(r.Child.checkFold(), s.foldable())
 	}
 	if err := r.Child.Check(); err != nil {
 		return err
@@ -144,20 +151,27 @@ func (x *execution) applyRevocation(s *State, r *Revocation) error {
 		return err
 	}
 	x.next.head.Obeyed = r.Entry + 1
-	x.decide(decided{Decision: Decision{Kind: Yield, Child: &r.Child}, Opened: r.Time})
+	d := decided{Decision: Decision{Kind: Yield, Child: &r.Child}, Opened: r.Time}
+	if r.Folds() {
+		d.By = id
+	}
+	x.decide(d)
 	x.enter(lineage.Entry{Class: lineage.Yielded, Key: r.Child.Prefix, Posterior: id})
 	return nil
 }
 
-// revokedChild is the child whose new government is on the agenda, nil if there is none.
-func (a agenda) revokedChild() (c *Child) {
+// yielding is the newest order that is on the agenda, nil if there is none.
+func (a agenda) yielding() (d *decided) {
 	for i := range a {
 		if a[i].Decision.Kind == Yield {
-			c = a[i].Decision.Child
+			d = &a[i]
 		}
 	}
-	return c
+	return d
 }
+
+// folds reports whether a Yield is that the scope goes back to the one above.
+func (d *Decision) folds() bool { return len(d.Child.Anchors) == 0 }
 
 // yield is the succession of another government, which begins as one that founds a scope
 // does. What the old one had decided is void.
@@ -213,8 +227,13 @@ func (x *execution) revoked(c *Child) (r *Revocation, failure, err error) {
 	case g.Notice() == 0:
 		return nil, fmt.Errorf("the scope %q was founded for good: the policy had no children.notice then", c.Prefix), nil
 	}
-	if failure := g.Descent.Bound.admits(&c.Policy); failure != nil {
-		return nil, failure, nil
+	if was := d.Revocation; was != nil && was.Folds() {
+		return nil, fmt.Errorf("it is ordered already to take %q back", c.Prefix), nil
+	}
+	if len(c.Anchors) > 0 {
+		if failure := g.Descent.Bound.admits(&c.Policy); failure != nil {
+			return nil, failure, nil
+		}
 	}
 	if was := d.Revocation; was != nil && x.block.Header.Time < was.Time.Add(g.Notice()) && bytes.Equal(canon.Encode(was.Child), canon.Encode(*c)) {
 		return nil, errors.New("this is ordered already, and its notice is not over"), nil // as by an approval that came after it was carried

@@ -26,7 +26,7 @@ type SnapshotRecord struct {
 // from the lineage its hashes, the objects and the order of changes, and from the leases and versions the attached
 // keys. So it is computed again, and the node that gives the snapshot need not be trusted.
 var carried = []string{
-	string(atMeta), string(atNames), string(atGenesis), string(atTaken), string(atTerms), string(atUsage), string(atWarning), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atVoid), string(atLease), string(atIsland), string(atVersion),
+	string(atMeta), string(atNames), string(atGenesis), string(atTaken), string(atHoming), string(atHomePart), string(atTerms), string(atUsage), string(atFolded), string(atWarning), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atVoid), string(atLease), string(atIsland), string(atVersion),
 	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
 	string(atAside), string(atLedger), string(atDue), string(atCharge), string(atExpiry), string(atDelegated),
 }
@@ -150,7 +150,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.current.add(HoldsScope, rec.Key[1:], GenesisHash(d.Genesis))
 		return set, i.motion(k, rec)
-	case atMotion, atVoted, atOpen, atDue, atClosed, atAccess, atVoid, atIsland, atTaken, atTerms, atWarning:
+	case atMotion, atVoted, atOpen, atDue, atClosed, atAccess, atVoid, atIsland, atTaken, atTerms, atWarning, atHoming, atHomePart, atFolded:
 		return set, i.motion(k, rec)
 	case atAside:
 		if i.aside++; i.aside > asideAnEntry*i.want.LineageSize {
@@ -226,6 +226,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 		want.Swept, want.Access = m.Head.Swept, m.Head.Access
 		want.Bytes = m.Head.Bytes // which is counted
 		want.Prefix, want.Clocked, want.Started, want.Delegated = m.Head.Prefix, m.Head.Clocked, m.Head.Started, m.Head.Delegated
+		want.Folded = m.Head.Folded
 		want.Obeyed, want.Governed = m.Head.Obeyed, m.Head.Governed
 	}
 	s.tally, s.heat = m.Tally, m.Heat
@@ -352,6 +353,11 @@ func (i *Import) enter() ([]kv.Op, error) {
 			continue
 		}
 		switch e.Class {
+		case lineage.CameHome:
+			if e.Prev > 0 { // it had gone from here
+				ops = append(ops, kv.Del(s.space.at(atObject, e.Object[:]...)))
+			}
+			ops = append(ops, kv.Set(s.space.at(atObject, e.Object[:]...), o.record()))
 		case lineage.Insert, lineage.TakenOver, lineage.Delete, lineage.HandedOver:
 			ops = append(ops, kv.Set(s.space.at(atObject, e.Object[:]...), o.record()))
 		}

@@ -267,6 +267,9 @@ func (x *execution) split(s *State, u *succession) error {
 		ended.Counters[i].sure(), ended.Changes, took, counted(streakOf(ended.Streaks, c.Prefix)+1, "epoch")))
 }
 
+// byItself reports whether a delegation follows from load, and from no decision.
+func (d *Decision) byItself() bool { return d.Kind == Delegate && d.Reason != "" }
+
 // splitOff delegates to a scope, and notes in h whether that succeeded.
 func (x *execution) splitOff(h *heat, c *Child, why string) error {
 	d := Decision{Kind: Delegate, Child: c, Reason: why}

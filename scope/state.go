@@ -29,6 +29,7 @@ type Head struct {
 	Clocked     bool           // revisions go by the time, because the network has several scopes; see clock
 	Started     aweigh.Instant // of the network
 	Delegated   int64          // prefixes that other scopes govern
+	Folded      int64          // times that a scope below came home
 	Governed    aweigh.Epoch   // the first of the present government; 0: that of the founding
 	Obeyed      int64          // entries in the parent's lineage up to the last order that was obeyed; 0: none was
 	Compacted   int64          // revisions below cannot be read; 0 before the first compaction
@@ -182,6 +183,12 @@ func (s *State) write() kv.Op {
 
 // Head returns the state's head.
 func (s *State) Head() Head { return s.head }
+
+// Closed reports whether the scope has gone back to the one above, with all that it held.
+func (s *State) Closed() (bool, error) {
+	e, err := s.Epoch()
+	return err == nil && e.Home != nil, err
+}
 
 // Height is that of the last block, 0 for the genesis.
 func (s *State) Height() aweigh.Height { return s.head.Height }
@@ -380,6 +387,8 @@ func (s *State) checkEpoch(h Header) error {
 	}
 	begins := p.Epoch != e.Number || p.Height == 0
 	switch {
+	case e.Home != nil:
+		return fmt.Errorf("%w: block %d of a scope that is closed", ErrInvalid, h.Height)
 	case h.Domain() != e.Domain():
 		return fmt.Errorf("%w: a block of epoch %d, roster %s and policy %s, where it is %d, %s and %s", ErrInvalid,
 			h.Epoch, h.Roster.Short(), h.Policy.Short(), e.Number, e.Roster.Hash().Short(), e.Policy.Hash().Short())
@@ -420,6 +429,9 @@ func (s *State) Claim(h Header) (claimed Header, full bool, err error) {
 	}
 	d := e.Domain()
 	h.Epoch, h.Roster, h.Policy = d.Epoch, d.Roster, d.Policy
+	if e.Home != nil { // there is no such block
+		return h, false, nil
+	}
 	next, err := s.next(h.Time)
 	if next == nil || err != nil {
 		return h, true, err

@@ -22,6 +22,7 @@ type succession struct {
 	left   agenda // what stays on the agenda
 	gives  agenda // decisions about scopes below, which change no terms
 	yields bool   // to others, as the scope above has ordered
+	closes bool   // the scope goes back to the one above, as that has ordered
 
 	dropped []dropped // decisions that could not take effect
 }
@@ -59,8 +60,16 @@ func (s *State) successor() (*succession, error) {
 		return nil, err
 	}
 	due, gives, left := choose(open)
-	if c := open.revokedChild(); c != nil {
-		return s.yield(e, c, open, ledger, evidence)
+	var failed []dropped
+	switch d := open.yielding(); {
+	case d != nil && d.Decision.folds():
+		u, failure, err := s.closing(e, d, open, ledger)
+		if failure == nil || err != nil {
+			return u, err
+		}
+		failed = []dropped{{*d, failure}}
+	case d != nil:
+		return s.yield(e, d.Decision.Child, open, ledger, evidence)
 	}
 	evidence = append(evidence, credits...)
 	u, takes, without := combine(due, func(some agenda) (*succession, error) {
@@ -85,7 +94,7 @@ func (s *State) successor() (*succession, error) {
 	} else {
 		e.excludeFromLeading(s.bounds, &u.terms, t)
 	}
-	u.takes, u.dropped, u.gives, u.left = takes, without, gives, left
+	u.takes, u.dropped, u.gives, u.left = takes, append(without, failed...), gives, left
 	return u, nil
 }
 
@@ -113,7 +122,7 @@ func choose(open agenda) (takes, gives, left agenda) {
 	leaves := false
 	for _, p := range open {
 		switch p.Decision.Kind {
-		case Delegate, Revoke:
+		case Delegate, Revoke, Fold, Return:
 			gives = append(gives, p)
 			continue
 		case Yield:
@@ -226,10 +235,7 @@ func (x *execution) succeed(s *State) error {
 		x.tally.add(x.bounds, x.epoch, h, x.block.Hash(), before, x.block.Len())
 		return nil
 	}
-	u, err := s.successor()
-	if err != nil {
-		return err
-	}
+	u := x.ends
 	must.Hold(u.terms.Hash(x.epoch.Number+1) == h.Next, "block %d ends epoch %d under terms that do not follow from the chain", h.Height, x.epoch.Number)
 	next, err := x.epoch.after(*h, u.terms)
 	if err != nil {
@@ -253,8 +259,11 @@ func (x *execution) succeed(s *State) error {
 	x.tally.early = len(u.left) > 0
 	for i := range u.gives {
 		give := x.delegate
-		if u.gives[i].Decision.Kind == Revoke {
+		switch u.gives[i].Decision.Kind {
+		case Revoke, Fold:
 			give = x.revoke
+		case Return:
+			give = x.comeHome
 		}
 		if err := give(&u.gives[i]); err != nil {
 			return err
@@ -266,7 +275,12 @@ func (x *execution) succeed(s *State) error {
 	if err := x.conclude(u, next.Number); err != nil {
 		return err
 	}
-	if err := x.endWarnings(next, &ended, u.yields); err != nil {
+	if u.closes {
+		if err := x.voidMotions(); err != nil {
+			return err
+		}
+	}
+	if err := x.endWarnings(next, &ended, u.yields || u.closes); err != nil {
 		return err
 	}
 	return x.supersede(x.epoch.Domain().Policy, next.Domain().Policy)

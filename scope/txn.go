@@ -66,6 +66,9 @@ func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 		case OpRange:
 			if op.Range != nil {
 				failure = cmp.Or(failure, x.next.head.readable(op.Range.Revision))
+				if op.Range.Revision > 0 {
+					failure = cmp.Or(failure, x.next.own.wasElsewhere(op.Key, op.End, op.Range.Revision))
+				}
 			}
 		case OpPut:
 			if failure == nil {

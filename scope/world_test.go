@@ -243,7 +243,7 @@ func (w *world) checkDigest() {
 		h, _ := element(nil, k, v)
 		sum.Add(h, new(lthash.Lanes))
 	}
-	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated, atUsage, atCharge, atVoid, atIsland, atAside, atTaken, atTerms, atWarning} {
+	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated, atUsage, atCharge, atVoid, atIsland, atAside, atTaken, atTerms, atWarning, atHoming, atHomePart, atFolded} {
 		scan(kind, add)
 	}
 	w.checkLeases()

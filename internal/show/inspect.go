@@ -130,6 +130,8 @@ func (p Printer) decision(r *scope.MotionReport) {
 		fmt.Fprintf(p.Out, "  key %s, node %s\n", d.Anchor.Key, Line(d.Anchor.Peer))
 	case scope.Attest:
 		fmt.Fprintf(p.Out, "  anchor %s %s\n  score %d, because %s\n", r.Motion.NameOf(d.Subject), d.Subject, d.Score, Line(d.Reason))
+	case scope.Fold:
+		fmt.Fprintf(p.Out, "  the keys of %s, and what their scope decided, come back to the scope above\n", Key(d.Child.Prefix))
 	case scope.Delegate, scope.Revoke:
 		for i := range d.Child.Anchors {
 			a := &d.Child.Anchors[i]

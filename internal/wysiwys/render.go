@@ -61,6 +61,8 @@ func contentOf(c scope.Class) any {
 		return new(scope.Access)
 	case scope.Rejoin:
 		return new(scope.Rejoining)
+	case scope.Bring:
+		return new(scope.Bringing)
 	}
 	return nil
 }

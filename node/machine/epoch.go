@@ -73,6 +73,9 @@ func (m *Machine) succeed(e *scope.Epoch) {
 			m.inputs = append(m.inputs, quorum.Link{Anchor: m.anchors[p], Up: false})
 		}
 	}
+	if e.Home != nil {
+		m.refuseAll(scope.ErrElsewhere)
+	}
 	m.turned = true
 	m.note(EpochBegan{Epoch: e, Seated: m.guard != nil})
 }
@@ -136,6 +139,12 @@ func (m *Machine) tooEarly(from Peer, f []byte) {
 
 // Delegations returns the delegations that the scope has made.
 func (m *Machine) Delegations() []scope.Delegation { return m.chain.state.Given() }
+
+// Territory returns which keys are the scope's own, and which came home.
+func (m *Machine) Territory() scope.Territory { return m.chain.state.Territory() }
+
+// Closed reports whether the scope has gone back to the one above: it takes no more blocks.
+func (m *Machine) Closed() bool { return m.term.Epoch.Home != nil }
 
 // Epoch returns the epoch that the machine is in.
 func (m *Machine) Epoch() *scope.Epoch { return m.term.Epoch }

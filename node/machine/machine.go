@@ -8,7 +8,6 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -349,16 +348,6 @@ func (m *Machine) drive() {
 		m.follow(out)
 		m.resume()
 	}
-}
-
-// busy reports whether there is something to decide: mutations or ballots that no proposal holds, the end of the
-// epoch, of a motion or of a lease, or an order of the scope above.
-func (m *Machine) busy() bool {
-	due, err := m.chain.state.Due(m.now)
-	must.OK(err, "reading the tally")
-	lease := m.chain.state.LeaseDue()
-	founded := m.chain.state.Height() == 0 && m.chain.state.Head().Prefix != "" // its first block shows that it decides
-	return founded || due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.due.unproposed > 0 || m.chain.state.DeadlinePassed(m.now) || m.order.waits(m.now)
 }
 
 // resume continues the work that waited for content.

@@ -385,6 +385,17 @@ func (m *Machine) refit(lim scope.Limits, changed bool) {
 	m.refuse(all, held)
 }
 
+// refuseAll removes all entries, for one reason.
+func (m *Machine) refuseAll(why error) {
+	var all []unfit
+	for _, e := range m.pool.order {
+		if !e.gone {
+			all = append(all, unfit{e, why})
+		}
+	}
+	m.refuse(all, nil)
+}
+
 // unfit is an entry that no block can carry out any more.
 type unfit struct {
 	*pooled

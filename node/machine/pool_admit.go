@@ -16,6 +16,8 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	switch at := max(m.now, head); {
 	case b.Scope() != m.id:
 		return ErrOtherScope
+	case m.Closed():
+		return scope.ErrElsewhere
 	case b.ValidUntil() > m.latest(&lim, b) && b.Patient():
 		return errTooPatient
 	case b.ValidUntil() > m.latest(&lim, b):

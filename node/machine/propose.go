@@ -59,6 +59,9 @@ func (m *Machine) gatherUntil() aweigh.Instant {
 // build makes and sends this anchor's proposal for a view that it leads (P12). It returns false while the parent's
 // content is missing.
 func (m *Machine) build(slot quorum.Slot) bool {
+	if m.Closed() {
+		return true // no block is valid
+	}
 	mode := m.keyring.Rules().Mode
 	if mode != quorum.BFT { // the parent may have been given up since
 		if now, ok := m.engine.Slot(); ok && now.View == slot.View {

@@ -8,8 +8,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Ordered says that the scope above has ordered another government for this scope, which takes effect after the notice
-// in this scope's genesis. The order comes from this node's own final state of the scope above.
+// Ordered says that the scope above has ordered another government for this scope, or that it goes back to the one
+// above. The order takes effect after the notice in this scope's genesis. It comes from this node's own final state of
+// the scope above.
 type Ordered struct{ Revocation *scope.Revocation }
 
 func (Ordered) event() {}
@@ -69,6 +70,13 @@ func (o *order) on(s *scope.State, at aweigh.Instant) *scope.Revocation {
 	must.OK(err, "reading the genesis")
 	if !awaits || from > at {
 		return nil
+	}
+	if o.newest.Folds() {
+		_, _, failure, err := s.Parts(o.newest.Hash())
+		must.OK(err, "reading what the scope holds")
+		if failure != nil { // it may hold less later
+			return nil
+		}
 	}
 	return o.newest
 }

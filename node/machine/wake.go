@@ -35,3 +35,16 @@ func (m *Machine) closing() (next aweigh.Instant) {
 	}
 	return next
 }
+
+// busy reports whether there is something to decide: mutations or ballots that no proposal holds, the end of the
+// epoch, of a motion or of a lease, or an order of the scope above.
+func (m *Machine) busy() bool {
+	if m.Closed() {
+		return false
+	}
+	due, err := m.chain.state.Due(m.now)
+	must.OK(err, "reading the tally")
+	lease := m.chain.state.LeaseDue()
+	founded := m.chain.state.Height() == 0 && m.chain.state.Head().Prefix != "" // its first block shows that it decides
+	return founded || due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.due.unproposed > 0 || m.chain.state.DeadlinePassed(m.now) || m.order.waits(m.now)
+}

@@ -190,7 +190,7 @@ type taken struct {
 func (m *Model) rejoin(mut *scope.CheckedMutation) error {
 	r, h := mut.Rejoins, &m.block.Header
 	if _, seated := m.seat(mut.Author); !seated {
-		return fmt.Errorf("%w: only the node of an anchor can bring in what an island decided", scope.ErrDenied)
+		return fmt.Errorf("%w: only the node of an anchor can bring in what another scope decided", scope.ErrDenied)
 	}
 	if failure := m.spend(islandsUnits); failure != nil {
 		return failure

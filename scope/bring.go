@@ -1,0 +1,368 @@
+package scope
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Bringing is a step in which a folded scope comes home (P65). It proves itself: handovers lead from the scope's
+// genesis, or from an epoch of it that an earlier step reached, to the epoch in which it closed; and the terms of that
+// one name the parts of what it held.
+type Bringing struct {
+	_         struct{}      `cbor:",toarray"`
+	Prefix    []byte        // of the scope that comes home
+	Genesis   []byte        // of that scope, for the first step
+	Epoch     []byte        // or an encoded Epoch of it, for the next ones
+	Handovers []Handover    // from there
+	Parts     []aweigh.Hash // of all parts, once the handovers lead to the end
+	Index     int64         // of Part
+	Part      []byte        // empty while the way is shown
+}
+
+// CheckedBringing is a Bringing that is what it claims to be, apart from its signatures until these are verified, and
+// apart from what the state must know.
+type CheckedBringing struct {
+	Bringing
+	from    *Epoch      // nil for a part
+	start   aweigh.Hash // names what the handovers start from
+	reached *Epoch
+}
+
+// maxHomeParts bounds the parts of what a scope held. What goes from scope to scope is bounded anyway.
+const maxHomeParts = 1 << 17
+
+// checkBringing reads a Bringing, and checks all of it but signatures.
+func checkBringing(content []byte) (*CheckedBringing, error) {
+	c := new(CheckedBringing)
+	if err := canon.Decode(content, &c.Bringing); err != nil {
+		return nil, err
+	}
+	if len(c.Prefix) == 0 || len(c.Prefix) > maxPrefix {
+		return nil, fmt.Errorf("a prefix of %d bytes", len(c.Prefix))
+	}
+	if len(c.Part) > 0 {
+		if len(c.Genesis)+len(c.Epoch)+len(c.Handovers)+len(c.Parts) > 0 || c.Index < 0 || c.Index >= maxHomeParts {
+			return nil, errors.New("a part with something else, or of no place")
+		}
+		_, err := decodePart(c.Part)
+		return c, err
+	}
+	return c, c.checkWay()
+}
+
+// checkWay checks the handovers, but for their signatures.
+func (c *CheckedBringing) checkWay() (err error) {
+	switch {
+	case (len(c.Genesis) > 0) == (len(c.Epoch) > 0):
+		return errors.New("it starts from no epoch, or from two")
+	case len(c.Handovers) == 0 || len(c.Handovers) > maxRejoinHandovers:
+		return fmt.Errorf("%d handovers, between 1 and %d are taken", len(c.Handovers), maxRejoinHandovers)
+	case c.Index != 0:
+		return errors.New("the place of a part, and no part")
+	}
+	if len(c.Genesis) > 0 {
+		g, err := DecodeGenesis(c.Genesis)
+		if err != nil {
+			return err
+		}
+		c.start = GenesisHash(c.Genesis)
+		c.from, err = g.Epoch()
+		if err != nil {
+			return err
+		}
+	} else {
+		if c.from, err = decodeEpoch(c.Epoch); err != nil {
+			return err
+		}
+		c.start = epochDigest(c.Epoch)
+	}
+	later := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil } // see verify
+	if c.reached, err = c.follow(later); err != nil {
+		return err
+	}
+	h := c.reached.Home
+	switch {
+	case h == nil && len(c.Parts) > 0:
+		return errors.New("parts of a scope that is not closed")
+	case h == nil:
+		return nil
+	case len(c.Parts) > maxHomeParts || partsHash(c.Parts) != h.Parts:
+		return errors.New("other parts than those that the scope closed with")
+	case h.Revision < 1 || h.Keys < 0:
+		return errors.New("a scope of no revision")
+	}
+	return nil
+}
+
+// follow is the epoch to which the handovers lead.
+func (c *CheckedBringing) follow(verify votes.Verifier) (e *Epoch, err error) {
+	e = c.from
+	for i := range c.Handovers {
+		if e.Home != nil {
+			return nil, errors.New("handovers beyond the end of a scope")
+		}
+		if e, err = e.follow(c.Handovers[i], verify); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// verify checks the signatures of certificates, of a roster within some limits.
+func (c *CheckedBringing) verify(verify votes.Verifier, lim Limits) error {
+	if c.from == nil {
+		return nil
+	}
+	if n := c.signed(); n > maxRejoinSigned+lim.Anchors {
+		return fmt.Errorf("%d signatures, at most %d are taken", n, maxRejoinSigned+lim.Anchors)
+	}
+	_, err := c.follow(verify)
+	return err
+}
+
+// signed is how many signatures there are.
+func (c *CheckedBringing) signed() (n int) {
+	for i := range c.Handovers {
+		n += len(c.Handovers[i].Final.Certificate.Signatures)
+	}
+	return n
+}
+
+// bringUnits is what a step costs besides its bytes.
+const bringUnits = 256
+
+// cost is what a step may cost at most, by its form: its records are decoded and kept.
+func (c *CheckedBringing) cost() int64 {
+	return bringUnits + int64(len(c.Part)+len(c.Epoch)+32*len(c.Parts))/givenBytes
+}
+
+// Homing tells how far a folded scope has come home.
+type Homing struct {
+	Prefix []byte
+	Child  aweigh.ScopeID
+	Order  aweigh.Hash  // Revocation.Hash
+	Epoch  aweigh.Epoch // of the child, to which the way was shown; 0: to its genesis
+	Closed bool         // and that is its last
+	Parts  int64        // that there are, if it is closed
+	Next   int64        // part
+	Failed string       // why what it held cannot be taken; "": it can, as far as is known
+	at     aweigh.Hash
+}
+
+// homing is the record of a Homing.
+type homing struct {
+	_      struct{} `cbor:",toarray"`
+	Epoch  aweigh.Epoch
+	At     aweigh.Hash   // names what the next handovers start from
+	Home   *Home         // nil until the way leads to the end
+	Parts  []aweigh.Hash // their hashes
+	Next   int64
+	Failed string
+}
+
+func (s *space) homing(child aweigh.ScopeID) []byte { return s.at(atHoming, child[:]...) }
+
+func (s *space) homePart(child aweigh.ScopeID, index int64) []byte {
+	return binary.BigEndian.AppendUint64(s.at(atHomePart, child[:]...), uint64(index))
+}
+
+// Why a step is not the one to take.
+var (
+	errNoFold    = errors.New("scope: no such scope was ordered to come home")
+	errOtherStep = errors.New("scope: another step of what comes home is next")
+	errHomeAhead = errors.New("scope: the time of the scope that comes home is ahead of this one's")
+)
+
+// Homings are the scopes that are ordered to come home, in order of their prefixes.
+func (s *State) Homings() (all []Homing, err error) {
+	own, err := s.region()
+	if err != nil {
+		return nil, err
+	}
+	for i := range own.given {
+		d := &own.given[i]
+		if d.Revocation == nil || !d.Revocation.Folds() {
+			continue
+		}
+		h := Homing{Prefix: d.Prefix, Child: d.Child, Order: d.Revocation.Hash(), at: d.Child}
+		var rec homing
+		ok, err := s.record(s.space.homing(d.Child), &rec)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			h.Epoch, h.Closed, h.Parts, h.Next, h.Failed, h.at = rec.Epoch, rec.Home != nil, int64(len(rec.Parts)), rec.Next, rec.Failed, rec.At
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// bring takes the next step in which a folded scope comes home.
+func (x *execution) bring(c *CheckedBringing) (failure, err error) {
+	if _, acts := x.epoch.seats[x.mutation.Author]; !acts {
+		return denial{errRejoins}, nil
+	}
+	if failure := x.spend(c.cost()); failure != nil {
+		return failure, nil
+	}
+	d, ok := x.next.own.given.find(c.Prefix)
+	if !ok || !bytes.Equal(d.Prefix, c.Prefix) || d.Revocation == nil || !d.Revocation.Folds() {
+		return errNoFold, nil
+	}
+	k := x.space.homing(d.Child)
+	rec := homing{At: d.Child}
+	if _, err := x.view.record(k, &rec); err != nil {
+		return nil, err
+	}
+	if len(c.Part) == 0 {
+		failure = rec.goOn(c, d.Revocation)
+	} else {
+		failure = rec.next(c)
+	}
+	if failure == nil && rec.whole() && rec.Home.Revision >= x.nextRevision() {
+		failure = errHomeAhead
+	}
+	if failure != nil {
+		return failure, nil
+	}
+	if len(c.Part) > 0 {
+		x.setRecord(x.space.homePart(d.Child, c.Index), c.Part)
+	}
+	if err := x.replace(k, rec); err != nil {
+		return nil, err
+	}
+	if !rec.whole() {
+		return nil, nil
+	}
+	if err := x.loadAgenda(); err != nil {
+		return nil, err
+	}
+	x.decide(decided{Decision: Decision{Kind: Return, Child: &Child{Prefix: d.Prefix}}, Opened: x.block.Header.Time})
+	return nil, nil
+}
+
+// whole reports whether all parts are there.
+func (h *homing) whole() bool { return h.Home != nil && h.Next == int64(len(h.Parts)) }
+
+// goOn takes handovers; failure is why they are not the next ones, or lead elsewhere.
+func (h *homing) goOn(c *CheckedBringing, order *Revocation) (failure error) {
+	switch e := c.reached; {
+	case h.Home != nil || c.start != h.At:
+		return errOtherStep
+	case e.Home != nil && e.Home.Order != order.Hash():
+		return errNoFold
+	default:
+		h.Epoch, h.At, h.Home, h.Parts = e.Number, e.record, e.Home, c.Parts
+	}
+	return nil
+}
+
+// next takes a part; failure is why it is not the next one.
+func (h *homing) next(c *CheckedBringing) (failure error) {
+	if h.Home == nil || h.whole() || c.Index != h.Next || PartHash(c.Part) != h.Parts[c.Index] {
+		return errOtherStep
+	}
+	h.Next++
+	return nil
+}
+
+// HomeSource is what a node has of a scope that closed, to bring it home.
+type HomeSource struct {
+	State   *State // of the closed scope
+	Genesis Genesis
+	// Handovers are those from an epoch on, at most so many.
+	Handovers func(from aweigh.Epoch, most int) ([]Handover, error)
+}
+
+// Next is the next step, of about so many bytes at most; nil if there is none.
+func (src *HomeSource) Next(h *Homing, most int) (*Bringing, error) {
+	if !h.Closed {
+		return src.way(h, most)
+	}
+	if h.Next >= h.Parts {
+		return nil, nil
+	}
+	parts, _, failure, err := src.State.Parts(h.Order)
+	if err == nil && failure == nil && int64(len(parts)) != h.Parts {
+		failure = errors.New("this node has other parts of it")
+	}
+	if failure != nil || err != nil {
+		return nil, cmp.Or(err, failure)
+	}
+	return &Bringing{Prefix: h.Prefix, Index: h.Next, Part: parts[h.Next]}, nil
+}
+
+// way is the next step of the way to the epoch in which the scope closed.
+func (src *HomeSource) way(h *Homing, most int) (*Bringing, error) {
+	b := &Bringing{Prefix: h.Prefix}
+	e, err := src.Genesis.Epoch()
+	if err != nil {
+		return nil, err
+	}
+	if h.Epoch == 0 {
+		b.Genesis = src.Genesis.Encode()
+	}
+	later := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil } // this node followed them before
+	for e.Number < h.Epoch {
+		more, err := src.Handovers(e.Number, handoversAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		if len(more) == 0 {
+			return nil, errors.New("scope: handovers of a scope that comes home are missing here")
+		}
+		for i := range more {
+			if e, err = e.follow(more[i], later); err != nil {
+				return nil, err
+			}
+			if e.Number == h.Epoch {
+				break
+			}
+		}
+	}
+	if h.Epoch > 0 {
+		b.Epoch = e.Encode()
+	}
+	size, signed := len(b.Genesis)+len(b.Epoch), 0
+	more, err := src.Handovers(e.Number, maxRejoinHandovers)
+	if err != nil {
+		return nil, err
+	}
+	for i := range more {
+		size += len(canon.Encode(more[i]))
+		signed += len(more[i].Final.Certificate.Signatures)
+		if i > 0 && (size > most || signed > maxRejoinSigned) {
+			return b, nil
+		}
+		b.Handovers = append(b.Handovers, more[i])
+		if e, err = e.follow(more[i], later); err != nil {
+			return nil, err
+		}
+		if e.Home == nil {
+			continue
+		}
+		parts, _, failure, err := src.State.Parts(e.Home.Order)
+		if failure != nil || err != nil {
+			return nil, cmp.Or(err, failure)
+		}
+		for _, p := range parts {
+			b.Parts = append(b.Parts, PartHash(p))
+		}
+		break
+	}
+	if len(b.Handovers) == 0 {
+		return nil, errors.New("scope: a scope that is ordered to come home has not closed yet")
+	}
+	return b, nil
+}
+
+// handoversAtOnce is how many are read together.
+const handoversAtOnce = 256

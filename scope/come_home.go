@@ -1,0 +1,221 @@
+package scope
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// comeHome takes what a folded scope held, all of which is there, or records why no scope can have held it. Every key
+// is written anew, at one revision: the history of a scope has no changes that come later than it says.
+func (x *execution) comeHome(d *decided) error {
+	prefix := d.Decision.Child.Prefix
+	given, ok := x.next.own.given.find(prefix)
+	must.Hold(ok && bytes.Equal(given.Prefix, prefix) && given.Revocation != nil, "%q comes home, and was not delegated", prefix)
+	order := given.Revocation.Hash()
+	x.begin(&CheckedMutation{ID: order, Mutation: Mutation{Class: Govern}})
+	k := x.space.homing(given.Child)
+	var rec homing
+	if ok, err := x.view.record(k, &rec); err != nil || !ok {
+		return errOr(err, "%w: no record of what %q held", ErrCorrupt, prefix)
+	}
+	parts := make([][]byte, len(rec.Parts))
+	for i := range parts {
+		raw, ok, err := x.r.Get(x.space.homePart(given.Child, int64(i)))
+		if err != nil || !ok {
+			return errOr(err, "%w: no part %d of what %q held", ErrCorrupt, i, prefix)
+		}
+		parts[i] = raw
+	}
+	for i := range parts {
+		if err := x.dropRecord(x.space.homePart(given.Child, int64(i))); err != nil {
+			return err
+		}
+	}
+	held, failure := unpack(prefix, rec.Home, parts)
+	if failure != nil { // more lied there than may
+		rec.Failed = reason(failure)
+		x.enter(lineage.Entry{Class: lineage.Failed, Key: prefix, Reason: rec.Failed})
+		return x.replace(k, rec)
+	}
+	x.setLeaf(prefix, HoldsScope, given.Child, true)
+	at := x.place()
+	if err := x.takeBack(prefix, order, held); err != nil {
+		return err
+	}
+	head := &x.next.head
+	g := folded{Went: given.Revision, Home: at.main, Since: given.Height, Height: x.block.Header.Height}
+	var was delegated
+	z := x.space.at(atDelegated, prefix...)
+	if ok, err := x.view.record(z, &was); err != nil || !ok {
+		return errOr(err, "%w: the delegation of %q", ErrCorrupt, prefix)
+	}
+	g.Genesis = was.Genesis
+	x.enter(lineage.Entry{Class: lineage.Folded, Key: prefix, Prior: given.Child, Posterior: order})
+	if err := x.dropRecord(z); err != nil {
+		return err
+	}
+	if err := x.dropRecord(k); err != nil {
+		return err
+	}
+	if err := x.replace(x.space.at(atFolded, prefix...), g); err != nil {
+		return err
+	}
+	head.Revision = at.main
+	head.Delegated--
+	head.Folded++
+	x.next.own = x.next.own.taking(prefix, FoldRecord{
+		Prefix: prefix, Child: given.Child, Went: g.Went, Home: g.Home, Since: g.Since, Height: g.Height,
+	}, head.Folded)
+	x.result.Folded = append(x.result.Folded, given.Child)
+	return nil
+}
+
+// errOr is an error of the store, or else another one.
+func errOr(err error, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// taking is the region with a prefix that came home.
+func (r *region) taking(prefix []byte, f FoldRecord, folded int64) *region {
+	next := &region{prefix: r.prefix, folded: folded}
+	for i := range r.given {
+		if !bytes.Equal(r.given[i].Prefix, prefix) {
+			next.given = append(next.given, r.given[i])
+		}
+	}
+	for i := range r.folds {
+		if !bytes.Equal(r.folds[i].Prefix, prefix) {
+			next.folds = append(next.folds, r.folds[i])
+		}
+	}
+	next.folds = append(next.folds, f)
+	slices.SortFunc(next.folds, func(a, b FoldRecord) int { return bytes.Compare(a.Prefix, b.Prefix) })
+	return next
+}
+
+// takeBack writes what a scope with a prefix held.
+func (x *execution) takeBack(prefix []byte, order aweigh.Hash, held *handover) error {
+	now := x.block.Header.Time
+	for _, id := range held.order {
+		l := held.leases[id]
+		was, ok, err := x.lease(id)
+		if err != nil {
+			return err
+		}
+		// Nothing could keep it alive on the way.
+		until := min(max(l.expires, after(now, l.ttl)), leaseEnd(now, l.ttl))
+		if ok {
+			longer := was
+			longer.expires = max(was.expires, until)
+			x.setLease(id, &was, &longer)
+			continue
+		}
+		x.setLease(id, nil, &lease{ttl: l.ttl, expires: until, keeper: l.keeper})
+		x.next.head.Leases++
+		if c, ok := held.charges.leases[id]; ok {
+			if err := x.charge(x.space.chargeOfLease(id), heldLeases, charge{Entries: c.Entries, Amount: 1}); err != nil {
+				return err
+			}
+		}
+	}
+	uids, chains := make(map[aweigh.UID]aweigh.UID), make(map[aweigh.UID]int64)
+	for i := range held.keys {
+		v := held.keys[i]
+		prior, of, list := v.Digest(), v.UID, held.lists[v.UID]
+		class, prev := lineage.CameHome, int64(0)
+		if chains[of] != 0 {
+			class, prev, v.UID = lineage.AliasFollow, chains[of], uids[of]
+		} else {
+			uid, last, err := x.homeUID(prefix, order, uint32(i), of)
+			if err != nil {
+				return err
+			}
+			uids[of], v.UID, prev = uid, uid, last
+			k := x.space.at(atObject, uid[:]...)
+			if last > 0 {
+				x.ops = append(x.ops, kv.Del(k)) // so that an Undo knows what was there
+			}
+			x.ops = append(x.ops, kv.Set(k, object{Key: v.Key}.record()))
+		}
+		at := x.place()
+		v.ModRevision, v.Sub, v.Version, v.Entry = at.main, at.sub, v.Version+1, x.nextEntry()
+		if err := x.attach(&KeyValue{}, &v); err != nil {
+			return err
+		}
+		e := lineage.Entry{Class: class, Key: v.Key, Object: v.UID, Prev: prev, Prior: prior}
+		var err error
+		if e.Posterior, err = x.store(&v); err != nil {
+			return err
+		}
+		x.enter(e)
+		if list != nil || class == lineage.AliasFollow {
+			chains[of] = v.Entry + 1
+		}
+		if c, ok := held.charges.keys[string(v.Key)]; ok {
+			if err := x.charge(x.space.chargeOfKey(v.Key), heldBytes, charge{Entries: c.Entries, Amount: v.size()}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, of := range held.named {
+		list := *held.lists[of]
+		list.Last = chains[of]
+		x.names.Objects++
+		if err := x.storeAliases(uids[of], &list); err != nil {
+			return err
+		}
+	}
+	for i := range held.redirects {
+		r := &held.redirects[i]
+		if _, ok := uids[r.Object]; ok {
+			r.Object = uids[r.Object]
+		}
+		if err := x.redirectTo(r.Key, redirect{Object: r.Object, To: r.To, Until: r.Until}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// homeUID is the identity that an object has which comes home, and the place of its last entry here, plus one, if it
+// was here before. It keeps its own, unless an object of this scope has it that never went there: then liars gave it.
+func (x *execution) homeUID(prefix []byte, order aweigh.Hash, sub uint32, u aweigh.UID) (is aweigh.UID, last int64, err error) {
+	raw, ok, err := x.r.Get(x.space.at(atObject, u[:]...))
+	if err != nil {
+		return u, 0, err
+	}
+	if x.homes[u] {
+		return aweigh.NewUID(order, sub), 0, nil
+	}
+	if x.homes == nil {
+		x.homes = make(map[aweigh.UID]bool)
+	}
+	x.homes[u] = true
+	if !ok {
+		return u, 0, nil
+	}
+	o, err := readObject(raw)
+	if err != nil {
+		return u, 0, err
+	}
+	if o.End == 0 || !bytes.HasPrefix(o.Key, prefix) {
+		return aweigh.NewUID(order, sub), 0, nil
+	}
+	e, err := x.entryAt(o.End - 1)
+	if err != nil {
+		return u, 0, err
+	}
+	if e.Class != lineage.HandedOver {
+		return aweigh.NewUID(order, sub), 0, nil
+	}
+	return u, o.End, nil
+}

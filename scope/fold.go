@@ -1,0 +1,140 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+)
+
+// A scope to which a prefix was delegated can be folded back into the scope above (P65). That scope orders it as it
+// orders another government (Revocation). The scope below obeys, and ends with an epoch that has no blocks, of which
+// the terms name all that it held (Home). Nodes of the scope above bring that, part by part (Returning). With the end
+// of an epoch, the keys are the scope's own again.
+
+// Folds reports whether the order is that the scope goes back to the one above, rather than to others.
+func (r *Revocation) Folds() bool { return len(r.Child.Anchors) == 0 }
+
+// Folding is the decision to take back what was delegated.
+func Folding(prefix []byte) Decision {
+	return Decision{Kind: Fold, Child: &Child{Prefix: prefix}}
+}
+
+// checkFold reports whether what a scope is folded by is a prefix and no more.
+func (c *Child) checkFold() error {
+	if len(c.Prefix) == 0 || len(c.Prefix) > maxPrefix {
+		return fmt.Errorf("a prefix of %d bytes, between 1 and %d are taken", len(c.Prefix), maxPrefix)
+	}
+	if !bytes.Equal(canon.Encode(*c), canon.Encode(Child{Prefix: c.Prefix})) {
+		return errors.New("a scope is taken back by its prefix alone")
+	}
+	return nil
+}
+
+// FoldRecord tells of a prefix that a scope had delegated, and that came home.
+type FoldRecord struct {
+	Prefix []byte
+	Child  aweigh.ScopeID
+	Went   int64         // revision at which the keys went
+	Home   int64         // revision at which they came back
+	Since  aweigh.Height // of the block that delegated the prefix
+	Height aweigh.Height // of the block with which they came back
+}
+
+// folded is the encoding of a FoldRecord, under its prefix. The genesis leads to the history that the scope below has.
+type folded struct {
+	_             struct{} `cbor:",toarray"`
+	Genesis       []byte
+	Went, Home    int64
+	Since, Height aweigh.Height
+}
+
+// Folds are the prefixes that came home, in order, of which some revision that can be read was the other scope's.
+func (s *State) Folds() ([]FoldRecord, error) {
+	all, err := s.allFolds()
+	var some []FoldRecord
+	for i := range all {
+		if all[i].Home > s.head.Compacted {
+			some = append(some, all[i])
+		}
+	}
+	return some, err
+}
+
+// allFolds are the last folds of each prefix, in order.
+func (s *State) allFolds() (all []FoldRecord, err error) {
+	var bad error
+	prefix := s.space.at(atFolded)
+	err = s.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
+		var rec folded
+		if bad = canon.Decode(raw, &rec); bad != nil {
+			bad = fmt.Errorf("%w: a fold: %w", ErrCorrupt, bad)
+			return false
+		}
+		all = append(all, FoldRecord{
+			Prefix: bytes.Clone(k[len(prefix):]), Child: GenesisHash(rec.Genesis), Went: rec.Went, Home: rec.Home, Since: rec.Since, Height: rec.Height,
+		})
+		return true
+	})
+	return all, errors.Join(err, bad)
+}
+
+// FoldOf is the last fold of the longest prefix of a key that came home, and the genesis of the scope that had it; ok
+// is false if there is none.
+func (s *State) FoldOf(key []byte) (f FoldRecord, g Genesis, ok bool, err error) {
+	if s.head.Folded == 0 {
+		return f, g, false, nil
+	}
+	all, err := s.allFolds()
+	for i := range all {
+		if bytes.HasPrefix(key, all[i].Prefix) {
+			f, ok = all[i], true // prefixes in order: a longer one comes later
+		}
+	}
+	if err != nil || !ok {
+		return f, g, false, err
+	}
+	var rec folded
+	if _, err = s.record(s.space.at(atFolded, f.Prefix...), &rec); err == nil {
+		g, err = DecodeGenesis(rec.Genesis)
+	}
+	return f, g, err == nil, err
+}
+
+// wasElsewhere is ErrCompacted if another scope decided about some of [key, end), in the sense of Op, as of a
+// revision: what they held then is not in this one's history.
+func (r *region) wasElsewhere(key, end []byte, rev int64) error {
+	for i := range r.folds {
+		f := &r.folds[i]
+		if f.Went <= rev && rev < f.Home && Overlap(key, end, f.Prefix, PrefixEnd(f.Prefix)) {
+			return ErrCompacted
+		}
+	}
+	return nil
+}
+
+// home is the revision from which on the history of [key, end), in the sense of Op, is whole; 0: from the first one on.
+func (r *region) home(key, end []byte) (rev int64) {
+	for i := range r.folds {
+		if f := &r.folds[i]; Overlap(key, end, f.Prefix, PrefixEnd(f.Prefix)) {
+			rev = max(rev, f.Home)
+		}
+	}
+	return rev
+}
+
+// CompactedFor is the least revision from which on the changes of [key, end), in the sense of Op, can be read; 0: all
+// can.
+func (s *State) CompactedFor(key, end []byte) (int64, error) {
+	if s.head.Folded == 0 {
+		return s.head.Compacted, nil
+	}
+	own, err := s.region()
+	if err != nil {
+		return 0, err
+	}
+	return max(s.head.Compacted, own.home(key, end)), nil
+}

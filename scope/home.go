@@ -1,0 +1,322 @@
+package scope
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Home names what a scope held when it closed. It stands in the terms of the scope's last epoch, so that its anchors
+// have certified it.
+type Home struct {
+	_        struct{}    `cbor:",toarray"`
+	Order    aweigh.Hash // Revocation.Hash of the order that it obeyed
+	Revision int64       // of its key space
+	Keys     int64
+	Parts    aweigh.Hash // partsHash of what it held
+}
+
+// Item is a record of what a scope held when it closed.
+type Item struct {
+	_     struct{} `cbor:",toarray"`
+	Kind  ItemKind
+	Key   []byte // what it is of
+	Value []byte // its canonical encoding, or that of its record
+}
+
+// ItemKind is what an Item is of.
+type ItemKind uint8
+
+// Kinds of items, in the order in which they stand.
+const (
+	ItemLease       ItemKind = 1 // ID(8) -> lease record, as it lasts
+	ItemLeaseCharge ItemKind = 2 // ID(8) -> charge
+	ItemAliases     ItemKind = 3 // UID -> aliases
+	ItemKey         ItemKind = 4 // key -> KeyValue
+	ItemKeyCharge   ItemKind = 5 // key -> charge
+	ItemRedirect    ItemKind = 6 // key -> redirect
+)
+
+// homePart is how many bytes of items one part has, up to one item more.
+const homePart = 512 << 10
+
+// PartHash names a part.
+func PartHash(part []byte) aweigh.Hash { return aweigh.Sum([]byte("aweigh/home-part/1"), part) }
+
+// partsHash names all parts by their hashes.
+func partsHash(parts []aweigh.Hash) aweigh.Hash {
+	all := make([][]byte, 0, 1+len(parts))
+	all = append(all, []byte("aweigh/home/1"))
+	for i := range parts {
+		all = append(all, parts[i][:])
+	}
+	return aweigh.Sum(all...)
+}
+
+// foldable reports why the scope cannot go home, whatever it holds.
+func (s *State) foldable() error {
+	e, err := s.Epoch()
+	switch {
+	case err != nil:
+		return err
+	case e.Home != nil:
+		return errors.New("it is closed already")
+	case s.head.Delegated > 0:
+		return fmt.Errorf("it has delegated %s: take those back first", counted(s.head.Delegated, "prefix"))
+	}
+	return nil
+}
+
+// Parts are the encodings of all that the scope holds, in parts, and what its terms say of them if it closes by an
+// order. failure is the reason why it holds too much. Of a closed scope it gives what it closed with.
+func (s *State) Parts(order aweigh.Hash) (parts [][]byte, h Home, failure, err error) {
+	s, err = s.Begin()
+	if err != nil {
+		return nil, h, nil, err
+	}
+	x := newExecution(s, new(Block))
+	var held handover
+	prefix := []byte(s.head.Prefix)
+	if failure, err = held.gather(x, prefix, func(int, int) error { return nil }); failure != nil || err != nil {
+		return nil, h, failure, err
+	}
+	h = Home{Order: order, Revision: s.head.Revision, Keys: int64(len(held.keys))}
+	var hashes []aweigh.Hash
+	var part []Item
+	size := 0
+	end := func() {
+		if len(part) > 0 {
+			raw := canon.Encode(part)
+			parts, hashes = append(parts, raw), append(hashes, PartHash(raw))
+			part, size = nil, 0
+		}
+	}
+	held.items(func(it Item) {
+		part = append(part, it)
+		if size += len(it.Key) + len(it.Value); size >= s.bounds.HomePart {
+			end()
+		}
+	})
+	end()
+	h.Parts = partsHash(hashes)
+	return parts, h, nil, nil
+}
+
+// items visits what is handed over, in order.
+func (h *handover) items(visit func(Item)) {
+	for _, id := range h.order {
+		key := binary.BigEndian.AppendUint64(nil, uint64(id))
+		visit(Item{Kind: ItemLease, Key: key, Value: h.leases[id].record()})
+		if c, ok := h.charges.leases[id]; ok {
+			visit(Item{Kind: ItemLeaseCharge, Key: key, Value: canon.Encode(c)})
+		}
+	}
+	for _, u := range h.named {
+		list := *h.lists[u]
+		list.Last = 0 // it is of this scope's lineage
+		visit(Item{Kind: ItemAliases, Key: u[:], Value: canon.Encode(list)})
+	}
+	for i := range h.keys {
+		v := &h.keys[i]
+		visit(Item{Kind: ItemKey, Key: v.Key, Value: canon.Encode(v)})
+		if c, ok := h.charges.keys[string(v.Key)]; ok {
+			visit(Item{Kind: ItemKeyCharge, Key: v.Key, Value: canon.Encode(c)})
+		}
+	}
+	for i := range h.redirects {
+		r := &h.redirects[i]
+		visit(Item{Kind: ItemRedirect, Key: r.Key, Value: canon.Encode(redirect{Object: r.Object, To: r.To, Until: r.Until})})
+	}
+}
+
+// closing is the succession of a scope that goes home: an epoch of the same anchors that has no blocks. What was
+// decided is void.
+func (s *State) closing(e *Epoch, d *decided, carried agenda, ledger trust.Ledger) (u *succession, failure, err error) {
+	if failure := s.foldable(); failure != nil {
+		return nil, failure, nil
+	}
+	_, h, failure, err := s.Parts(d.By)
+	if failure != nil || err != nil {
+		return nil, failure, err
+	}
+	u = &succession{ledger: ledger, scores: ledger, terms: e.Terms(), closes: true}
+	u.terms.NonLeading = make([]bool, len(u.terms.Anchors))
+	u.terms.Home = &h
+	for i := range carried {
+		if carried[i].Decision.Kind != Yield {
+			u.dropped = append(u.dropped, dropped{carried[i], errors.New("the scope goes back to the one above, as that has ordered")})
+		}
+	}
+	return u, nil, nil
+}
+
+// voidMotions ends all motions of a scope that goes home.
+func (x *execution) voidMotions() error {
+	var open []motionRecord
+	var bad error
+	err := x.eachOpen(func(_ aweigh.Instant, id votes.MotionID, _ indexedMotion) bool {
+		var rec motionRecord
+		rec, bad = x.mustMotion(id)
+		open = append(open, rec)
+		return bad == nil
+	})
+	if err = errors.Join(err, bad); err != nil {
+		return err
+	}
+	for i := range open {
+		if err := x.about(&open[i].Motion); err != nil {
+			return err
+		}
+		why := "the scope goes back to the one above, as that has ordered: propose it again there"
+		if err := x.close(&open[i], Ending{Fate: Void, Reason: why}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpack reads all parts of what a scope held that had a prefix, and closed with h. failure is the reason why no scope
+// can have held it.
+func unpack(prefix []byte, h *Home, parts [][]byte) (held *handover, failure error) {
+	held = &handover{
+		lists: make(map[aweigh.UID]*aliases), leases: make(map[int64]*lease),
+		charges: passedOn{keys: make(map[string]charge), leases: make(map[int64]charge)},
+	}
+	for _, raw := range parts {
+		items, err := decodePart(raw)
+		if err != nil {
+			return nil, err
+		}
+		for i := range items {
+			if err := held.take(prefix, h, &items[i]); err != nil {
+				return nil, fmt.Errorf("a record of %q: %w", items[i].Key, err)
+			}
+		}
+	}
+	if int64(len(held.keys)) != h.Keys {
+		return nil, fmt.Errorf("%d keys, where the scope held %d by its own word", len(held.keys), h.Keys)
+	}
+	return held, held.whole()
+}
+
+// decodePart reads the items of a part.
+func decodePart(raw []byte) (items []Item, err error) {
+	err = canon.Decode(raw, &items)
+	if err == nil && len(items) == 0 {
+		err = errors.New("a part without a record")
+	}
+	return items, err
+}
+
+// take adds an item to what is handed over.
+func (h *handover) take(prefix []byte, home *Home, it *Item) error {
+	ofKey := it.Kind == ItemKey || it.Kind == ItemKeyCharge || it.Kind == ItemRedirect
+	if ofKey && !bytes.HasPrefix(it.Key, prefix) {
+		return fmt.Errorf("it is outside of %q", prefix)
+	}
+	again := errors.New("there are two of it")
+	switch it.Kind {
+	case ItemLease:
+		l, err := readLease(it.Value)
+		if err != nil || len(it.Key) != 8 || l.ttl < MinLeaseTTL || l.ttl > MaxLeaseTTL {
+			return errors.New("no lease")
+		}
+		id := int64(binary.BigEndian.Uint64(it.Key))
+		if h.leases[id] != nil || id == 0 {
+			return again
+		}
+		h.leases[id] = &l
+		h.order = append(h.order, id)
+	case ItemLeaseCharge:
+		if len(it.Key) != 8 {
+			return errors.New("no lease")
+		}
+		id := int64(binary.BigEndian.Uint64(it.Key))
+		if _, ok := h.charges.leases[id]; ok || h.leases[id] == nil {
+			return again
+		}
+		c, err := readCharge(it.Value)
+		h.charges.leases[id] = c
+		return err
+	case ItemAliases:
+		list := new(aliases)
+		if err := canon.Decode(it.Value, list); err != nil || len(it.Key) != len(aweigh.UID{}) || len(list.Held) == 0 {
+			return errors.New("no names of an object")
+		}
+		u := aweigh.UID(it.Key)
+		if h.lists[u] != nil {
+			return again
+		}
+		h.lists[u] = list
+		h.named = append(h.named, u)
+	case ItemKey:
+		var v KeyValue
+		if err := canon.Decode(it.Value, &v); err != nil || !bytes.Equal(v.Key, it.Key) {
+			return errors.New("no key")
+		}
+		if v.Version < 1 || v.Version == math.MaxInt64 || v.CreateRevision < 1 || v.ModRevision < v.CreateRevision || v.ModRevision > home.Revision {
+			return errors.New("its revisions are none that the scope had")
+		}
+		if v.Lease != 0 && h.leases[v.Lease] == nil {
+			return errors.New("its lease is not there")
+		}
+		if n := len(h.keys); n > 0 && bytes.Compare(h.keys[n-1].Key, v.Key) >= 0 {
+			return errors.New("it is out of order")
+		}
+		h.keys = append(h.keys, v)
+	case ItemKeyCharge:
+		c, err := readCharge(it.Value)
+		if n := len(h.keys); err != nil || n == 0 || !bytes.Equal(h.keys[n-1].Key, it.Key) {
+			return errors.New("no charge of the key before")
+		}
+		h.charges.keys[string(it.Key)] = c
+	case ItemRedirect:
+		var r redirect
+		if err := canon.Decode(it.Value, &r); err != nil || !bytes.HasPrefix(r.To, prefix) || r.Until < 1 {
+			return errors.New("no redirect")
+		}
+		if n := len(h.redirects); n > 0 && bytes.Compare(h.redirects[n-1].Key, it.Key) >= 0 {
+			return errors.New("it is out of order")
+		}
+		h.redirects = append(h.redirects, Redirect{Key: it.Key, To: r.To, Object: r.Object, Until: r.Until})
+	default:
+		return fmt.Errorf("of kind %d", it.Kind)
+	}
+	return nil
+}
+
+// readCharge reads the charge of one key or lease: it counts once, and is recounted.
+func readCharge(raw []byte) (c charge, err error) {
+	if err = canon.Decode(raw, &c); err == nil && (len(c.Entries) == 0 || len(c.Entries) > maxAuthors || c.Amount < 0) {
+		err = errors.New("no charge")
+	}
+	return c, err
+}
+
+// whole reports why names and keys do not belong together: an object with several keys has a list of just these.
+func (h *handover) whole() error {
+	seen := make(map[aweigh.UID]int, len(h.lists))
+	for i := range h.keys {
+		v := &h.keys[i]
+		switch list := h.lists[v.UID]; {
+		case list != nil && list.find(v.Key) < 0:
+			return fmt.Errorf("%q names an object that does not list it", v.Key)
+		case list == nil && seen[v.UID] > 0:
+			return fmt.Errorf("%q names an object that another key names, too", v.Key)
+		}
+		seen[v.UID]++
+	}
+	for u, list := range h.lists { // order-free: any one is reason enough, and the reason is not on record
+		if len(list.Held) != seen[u] {
+			return errors.New("an object lists a name that it does not have")
+		}
+	}
+	return nil
+}
