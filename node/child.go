@@ -33,7 +33,11 @@ func (n *Replica) hearOrder(r *scope.Revocation) {
 	default:
 	}
 	n.runner.orders <- r // there is room: nothing else sends
-	if r.Entry >= n.runner.stand.Load().State.Head().Obeyed {
+	switch {
+	case r.Entry < n.runner.stand.Load().State.Head().Obeyed:
+	case r.Folds():
+		n.log.Warn("the scope above has ordered that this one goes back to it", "from", r.Time.Add(n.genesis.Notice()).Time())
+	default:
 		n.log.Warn("the scope above has ordered that others shall govern this one", "from", r.Time.Add(n.genesis.Notice()).Time(), "anchors", namesOf(r.Child.Anchors))
 	}
 }

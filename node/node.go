@@ -53,6 +53,7 @@ type Node struct {
 	remoteLeases remoteLeases
 	silences     silences // of the node's own anchor
 	islands      islands
+	folds        folds
 
 	mu       sync.RWMutex
 	broken   map[aweigh.ScopeID]error
@@ -223,6 +224,7 @@ func (n *Node) live(ctx context.Context) error {
 	l.start("anchors' states", n.watchStates)
 	l.start("leases", n.followLeases)
 	l.start("islands", n.tendIslands)
+	l.start("folds", n.tendFolds)
 	n.mu.Unlock()
 	var err error
 	select {

@@ -332,6 +332,13 @@ func (f *remoteScope) catchUp(ctx context.Context) bool {
 	return f.known().Number > known.Number
 }
 
+// forget drops the delegation to a child that has closed.
+func (f *remoteScope) forget(child aweigh.ScopeID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.knows.Undelegate(child)
+}
+
 // learn fetches the scope's referrals for some keys, and makes known the scopes to which they lead.
 func (f *remoteScope) learn(ctx context.Context, ranges referral.Ranges) error {
 	keys := referral.ListOf(ranges)

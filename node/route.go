@@ -17,7 +17,8 @@ import (
 
 // The scope with the longest prefix of a key decides about the key. It is found scope by scope from the root
 // (resolution, see docs/scopes.md). A scope may delegate a prefix while a request about it is under way: the scope
-// then refuses the request without doing anything, and the request goes to the child.
+// then refuses the request without doing anything, and the request goes to the child. Likewise, a scope that goes back
+// to the one above takes no more requests, and they wait until that has the keys.
 
 // ErrSpans is wrapped where a request is about keys of several scopes.
 var ErrSpans = errors.New("node: the keys belong to several scopes, and each decides for itself; ask for those of one at a time")
@@ -92,9 +93,20 @@ func (n *Node) governs(ctx context.Context, key, end []byte) (at owner, err erro
 		if d := touched[0]; !scope.Covers(d.Prefix, key, end) {
 			return at, fmt.Errorf("%w: %q has a scope of its own", ErrSpans, d.Prefix)
 		}
-		if at, err = n.awaitDecider(ctx, touched[0]); err != nil {
+		below, err := n.awaitDecider(ctx, touched[0])
+		if err != nil {
 			return at, err
 		}
+		if below.closed() {
+			if err := n.awaitHome(ctx, at, touched[0]); err != nil {
+				return at, err
+			}
+			if at.remote != nil { // it decides about the keys, or refers to their scope again
+				return at, nil
+			}
+			continue
+		}
+		at = below
 	}
 }
 
@@ -170,9 +182,10 @@ func (n *Node) withOwner(ctx context.Context, ranges referral.Ranges, f func(own
 		if err = f(at); !errors.Is(err, scope.ErrElsewhere) {
 			return err
 		}
-		if at.remote != nil { // the foreign scope has delegated some of them
-			if err := at.remote.learn(ctx, ranges); err != nil {
-				return err
+		if at.remote != nil { // the foreign scope has delegated some of them, or is closed
+			learned := at.remote.learn(ctx, ranges)
+			if learned != nil && !(at.remote.catchUp(ctx) && at.closed()) {
+				return learned
 			}
 			again = time.Millisecond
 		}
@@ -240,6 +253,21 @@ func (n *Node) route(ctx context.Context, keys referral.Ranges, class scope.Clas
 func (n *Node) before(ctx context.Context, at owner, class scope.Class, content []byte, once Once) (r machine.Receipt, known bool, err error) {
 	again := once
 	again.Nonce = nonceAgain(once.Nonce)
+	if at.replica != nil { // it may have been applied in a scope that came home
+		for _, f := range at.replica.given.Load().Folds() {
+			c, err := n.archive(f.Child)
+			if err != nil || c == nil {
+				continue
+			}
+			for _, once := range []Once{once, again} {
+				was, ok, err := c.outcome(scope.ID(c.mutation(class, content, once).Encode()))
+				if err == nil && ok && was.Code == scope.Applied {
+					was.Code = scope.Duplicate
+					return was, true, nil
+				}
+			}
+		}
+	}
 	for d := at.genesis().Descent; d != nil; {
 		f, p := n.foreign(d.Parent), n.replica(d.Parent)
 		switch {
@@ -374,6 +402,9 @@ func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (l KeyLineage
 		}
 		return err
 	})
+	if err == nil {
+		l.Entries, l.More, err = n.throughFolds(ctx, l.Entries, l.More, limit)
+	}
 	for err == nil && !l.More && len(l.Entries) > 0 && len(l.Entries) < limit {
 		oldest := &l.Entries[len(l.Entries)-1]
 		if oldest.Class != lineage.TakenOver {
@@ -421,6 +452,9 @@ func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizabl
 		case err == nil && o.UID != found.UID:
 			return o, fmt.Errorf("%w: %q may be %s, %s", ErrAmbiguous, prefix, found.UID, o.UID)
 		}
+		if (owner{replica: p}).closed() { // its objects are in the scope above, with their histories
+			continue
+		}
 		if err != nil || len(o.Aliases) > 0 || found.went() { // the object is in the scope where it has a name
 			found, at, err = o, p, nil
 		}
@@ -430,7 +464,10 @@ func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizabl
 		return found, fmt.Errorf("%w of object %s, which was handed over with %q; ask by that name", ErrNotHeld, found.UID, d.Key)
 	}
 	if linearizable {
-		return at.Object(ctx, prefix, limit, true)
+		found, err = at.Object(ctx, prefix, limit, true)
+	}
+	if err == nil {
+		found.Deeds, found.More, err = n.throughFolds(ctx, found.Deeds, found.More, limit)
 	}
 	return found, err
 }

@@ -31,6 +31,12 @@ func (n *Node) split(ctx context.Context, all []piece, at owner, key, end []byte
 		if err != nil {
 			return nil, err
 		}
+		if child.closed() { // its keys are to be those of the scope above
+			if err := n.awaitHome(ctx, at, *s.Given); err != nil {
+				return nil, err
+			}
+			return nil, scope.ErrElsewhere
+		}
 		if all, err = n.split(ctx, all, child, s.Key, s.End, before); err != nil {
 			return nil, err
 		}

@@ -79,7 +79,7 @@ func (n *Node) segmentsOf(ctx context.Context, pieces []piece, from int64) (segm
 			if p.remote != nil {
 				heads[i], errs[i] = p.remote.stands(ctx, p.Key, p.End)
 			} else {
-				heads[i], errs[i] = p.replica.head(ctx)
+				heads[i], errs[i] = p.replica.headFor(ctx, p.Key, p.End)
 			}
 		})
 	}
@@ -157,12 +157,26 @@ func (n *Replica) head(ctx context.Context) (h scope.Head, err error) {
 	return v.Head(), v.Close()
 }
 
+// headFor is head, but Compacted is the revision from which on changes of the keys [key, end) can be read.
+func (n *Replica) headFor(ctx context.Context, key, end []byte) (h scope.Head, err error) {
+	v, err := n.Read(ctx, false)
+	if err != nil {
+		return h, err
+	}
+	h = v.Head()
+	h.Compacted, err = v.CompactedFor(key, end)
+	return h, errors.Join(err, v.Close())
+}
+
 // Done returns the revision up to which nothing is left to be read of the segment's scope.
 func (l *WatchSegment) Done() int64 { return max(l.Closed, l.Next-1) }
 
 // Follow returns the segments that replace l once everything was read up to where its scope delegated some of its
-// keys; nil if l continues as it is. The watch was requested from the revision from on.
+// keys, or went back to the scope above; nil if l continues as it is. The watch was requested from the revision from on.
 func (n *Node) Follow(ctx context.Context, l *WatchSegment, from int64) (segments []*WatchSegment, err error) {
+	if home := l.of().home(); home != nil && l.Next > home.Revision {
+		return n.followHome(ctx, l, home, from)
+	}
 	parts := scope.Segments(delegated(l.of().delegations(), l.Next), l.Key, l.End)
 	if len(parts) == 1 && parts[0].Given == nil {
 		return nil, nil

@@ -101,6 +101,9 @@ func (c *CheckedBringing) checkWay() (err error) {
 	return nil
 }
 
+// Reached is the epoch to which the way leads that is shown; nil if none is.
+func (c *CheckedBringing) Reached() *Epoch { return c.reached }
+
 // follow is the epoch to which the handovers lead.
 func (c *CheckedBringing) follow(verify votes.Verifier) (e *Epoch, err error) {
 	e = c.from
@@ -278,8 +281,8 @@ func (h *homing) next(c *CheckedBringing) (failure error) {
 type HomeSource struct {
 	State   *State // of the closed scope
 	Genesis Genesis
-	// Handovers are those from an epoch on, at most so many.
-	Handovers func(from aweigh.Epoch, most int) ([]Handover, error)
+	// Handovers are those of blocks above a height, in order, at most so many.
+	Handovers func(above aweigh.Height, most int) ([]Handover, error)
 }
 
 // Next is the next step, of about so many bytes at most; nil if there is none.
@@ -312,7 +315,7 @@ func (src *HomeSource) way(h *Homing, most int) (*Bringing, error) {
 	}
 	later := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil } // this node followed them before
 	for e.Number < h.Epoch {
-		more, err := src.Handovers(e.Number, handoversAtOnce)
+		more, err := src.Handovers(e.Start, handoversAtOnce)
 		if err != nil {
 			return nil, err
 		}
@@ -332,7 +335,7 @@ func (src *HomeSource) way(h *Homing, most int) (*Bringing, error) {
 		b.Epoch = e.Encode()
 	}
 	size, signed := len(b.Genesis)+len(b.Epoch), 0
-	more, err := src.Handovers(e.Number, maxRejoinHandovers)
+	more, err := src.Handovers(e.Start, maxRejoinHandovers)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
@@ -45,11 +47,11 @@ func (x *execution) comeHome(d *decided) error {
 	}
 	x.setLeaf(prefix, HoldsScope, given.Child, true)
 	at := x.place()
-	if err := x.takeBack(prefix, order, held); err != nil {
+	if err := x.takeBack(prefix, given.Child, order, held); err != nil {
 		return err
 	}
 	head := &x.next.head
-	g := folded{Went: given.Revision, Home: at.main, Since: given.Height, Height: x.block.Header.Height}
+	g := folded{Prefix: prefix, Went: given.Revision, Since: given.Height, Height: x.block.Header.Height}
 	var was delegated
 	z := x.space.at(atDelegated, prefix...)
 	if ok, err := x.view.record(z, &was); err != nil || !ok {
@@ -63,14 +65,12 @@ func (x *execution) comeHome(d *decided) error {
 	if err := x.dropRecord(k); err != nil {
 		return err
 	}
-	if err := x.replace(x.space.at(atFolded, prefix...), g); err != nil {
-		return err
-	}
+	x.setRecord(x.space.foldedAt(at.main), canon.Encode(g))
 	head.Revision = at.main
 	head.Delegated--
 	head.Folded++
 	x.next.own = x.next.own.taking(prefix, FoldRecord{
-		Prefix: prefix, Child: given.Child, Went: g.Went, Home: g.Home, Since: g.Since, Height: g.Height,
+		Prefix: prefix, Child: given.Child, Went: g.Went, Home: at.main, Since: g.Since, Height: g.Height,
 	}, head.Folded)
 	x.result.Folded = append(x.result.Folded, given.Child)
 	return nil
@@ -92,18 +92,24 @@ func (r *region) taking(prefix []byte, f FoldRecord, folded int64) *region {
 			next.given = append(next.given, r.given[i])
 		}
 	}
-	for i := range r.folds {
-		if !bytes.Equal(r.folds[i].Prefix, prefix) {
-			next.folds = append(next.folds, r.folds[i])
-		}
-	}
-	next.folds = append(next.folds, f)
-	slices.SortFunc(next.folds, func(a, b FoldRecord) int { return bytes.Compare(a.Prefix, b.Prefix) })
+	next.folds = append(slices.Clone(r.folds), f)
 	return next
 }
 
+// homedFrom begins the reason of the entry of an object that came home.
+const homedFrom = "from scope "
+
+func homeReason(from aweigh.ScopeID) string { return homedFrom + from.String() }
+
+// ParseHome reads the reason of an entry of class CameHome: the scope from which the object came.
+func ParseHome(reason string) (from aweigh.ScopeID, ok bool) {
+	rest, ok := strings.CutPrefix(reason, homedFrom)
+	id, err := aweigh.ParseHash(rest)
+	return aweigh.ScopeID(id), ok && err == nil
+}
+
 // takeBack writes what a scope with a prefix held.
-func (x *execution) takeBack(prefix []byte, order aweigh.Hash, held *handover) error {
+func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, order aweigh.Hash, held *handover) error {
 	now := x.block.Header.Time
 	for _, id := range held.order {
 		l := held.leases[id]
@@ -152,6 +158,9 @@ func (x *execution) takeBack(prefix []byte, order aweigh.Hash, held *handover) e
 			return err
 		}
 		e := lineage.Entry{Class: class, Key: v.Key, Object: v.UID, Prev: prev, Prior: prior}
+		if class == lineage.CameHome {
+			e.Reason = homeReason(from)
+		}
 		var err error
 		if e.Posterior, err = x.store(&v); err != nil {
 			return err

@@ -89,14 +89,14 @@ func (s *State) treeAsOf(rev int64, height aweigh.Height, stop func() error) (ke
 		}
 	}
 	if s.head.Folded > 0 {
-		folds, err := s.allFolds()
-		if err != nil {
-			return keytree.Tree{}, err
-		}
-		for i := range folds {
-			if f := &folds[i]; f.Since <= height && height < f.Height {
+		err := s.eachFold(0, func(f FoldRecord, _ []byte) bool {
+			if f.Since <= height && height < f.Height {
 				g.add(HoldsScope, f.Prefix, f.Child)
 			}
+			return true
+		})
+		if err != nil {
+			return keytree.Tree{}, err
 		}
 	}
 	return g.finish(), nil

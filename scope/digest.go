@@ -31,6 +31,9 @@ func (s *State) digest() aweigh.Hash {
 	if s.head.Clocked {
 		b = append(b, 1)
 	}
+	if s.head.Closed {
+		b = append(b, 2)
+	}
 	b = s.cursor.append(b)
 	b = append(b, s.head.LineageRoot[:]...)
 	b = append(b, s.head.Ledger[:]...)

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -44,64 +45,67 @@ type FoldRecord struct {
 	Height aweigh.Height // of the block with which they came back
 }
 
-// folded is the encoding of a FoldRecord, under its prefix. The genesis leads to the history that the scope below has.
+// folded is the encoding of a FoldRecord, under the revision of Home. The genesis leads to the history that the scope
+// below has.
 type folded struct {
 	_             struct{} `cbor:",toarray"`
+	Prefix        []byte
 	Genesis       []byte
-	Went, Home    int64
+	Went          int64
 	Since, Height aweigh.Height
 }
 
-// Folds are the prefixes that came home, in order, of which some revision that can be read was the other scope's.
+// foldedAt is the store's key of what came home at a revision.
+func (s *space) foldedAt(home int64) []byte {
+	return s.at(atFolded, binary.BigEndian.AppendUint64(nil, uint64(home))...)
+}
+
+// Folds are the prefixes that came home, in the order in which they did, of which some revision that can be read was
+// the other scope's.
 func (s *State) Folds() ([]FoldRecord, error) {
-	all, err := s.allFolds()
-	var some []FoldRecord
-	for i := range all {
-		if all[i].Home > s.head.Compacted {
-			some = append(some, all[i])
-		}
+	if s.head.Folded == 0 {
+		return nil, nil
 	}
+	var some []FoldRecord
+	err := s.eachFold(s.head.Compacted+1, func(f FoldRecord, _ []byte) bool {
+		some = append(some, f)
+		return true
+	})
 	return some, err
 }
 
-// allFolds are the last folds of each prefix, in order.
-func (s *State) allFolds() (all []FoldRecord, err error) {
+// eachFold visits what came home at a revision or later, with the encoded genesis of the scope that had it, until visit
+// returns false.
+func (s *State) eachFold(from int64, visit func(f FoldRecord, genesis []byte) bool) error {
 	var bad error
 	prefix := s.space.at(atFolded)
-	err = s.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
+	err := s.r.Scan(s.space.foldedAt(from), kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
 		var rec folded
-		if bad = canon.Decode(raw, &rec); bad != nil {
+		if bad = canon.Decode(raw, &rec); bad != nil || len(k) != len(prefix)+8 {
 			bad = fmt.Errorf("%w: a fold: %w", ErrCorrupt, bad)
 			return false
 		}
-		all = append(all, FoldRecord{
-			Prefix: bytes.Clone(k[len(prefix):]), Child: GenesisHash(rec.Genesis), Went: rec.Went, Home: rec.Home, Since: rec.Since, Height: rec.Height,
-		})
-		return true
+		return visit(FoldRecord{
+			Prefix: rec.Prefix, Child: GenesisHash(rec.Genesis), Went: rec.Went, Home: int64(binary.BigEndian.Uint64(k[len(prefix):])),
+			Since: rec.Since, Height: rec.Height,
+		}, rec.Genesis)
 	})
-	return all, errors.Join(err, bad)
+	return errors.Join(err, bad)
 }
 
-// FoldOf is the last fold of the longest prefix of a key that came home, and the genesis of the scope that had it; ok
-// is false if there is none.
-func (s *State) FoldOf(key []byte) (f FoldRecord, g Genesis, ok bool, err error) {
+// Folded are the geneses of all scopes that came home, in the order in which they did.
+func (s *State) Folded() (all []Genesis, err error) {
 	if s.head.Folded == 0 {
-		return f, g, false, nil
+		return nil, nil
 	}
-	all, err := s.allFolds()
-	for i := range all {
-		if bytes.HasPrefix(key, all[i].Prefix) {
-			f, ok = all[i], true // prefixes in order: a longer one comes later
-		}
-	}
-	if err != nil || !ok {
-		return f, g, false, err
-	}
-	var rec folded
-	if _, err = s.record(s.space.at(atFolded, f.Prefix...), &rec); err == nil {
-		g, err = DecodeGenesis(rec.Genesis)
-	}
-	return f, g, err == nil, err
+	var bad error
+	err = s.eachFold(0, func(_ FoldRecord, genesis []byte) bool {
+		var g Genesis
+		g, bad = DecodeGenesis(genesis)
+		all = append(all, g)
+		return bad == nil
+	})
+	return all, errors.Join(err, bad)
 }
 
 // wasElsewhere is ErrCompacted if another scope decided about some of [key, end), in the sense of Op, as of a

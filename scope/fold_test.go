@@ -47,11 +47,13 @@ func (r *realm) closes(order *Revocation) {
 
 // source is what a node has of the closed scope.
 func (r *realm) source() *HomeSource {
-	return &HomeSource{State: r.state, Genesis: r.g, Handovers: func(from aweigh.Epoch, most int) ([]Handover, error) {
-		if from > aweigh.Epoch(len(r.hands)) {
-			return nil, nil
+	return &HomeSource{State: r.state, Genesis: r.g, Handovers: func(above aweigh.Height, most int) (all []Handover, err error) {
+		for i := range r.hands {
+			if h := r.hands[i].Final.Header.Height; h > above && len(all) < most {
+				all = append(all, r.hands[i])
+			}
 		}
-		return r.hands[from:min(len(r.hands), int(from)+most)], nil
+		return all, nil
 	}}
 }
 
@@ -207,9 +209,13 @@ func TestFoldIsDelegationBackwards(t *testing.T) {
 	if _, _, err := above.state.Places(between, above.state.Head().Revision, []byte("/"), []byte("0"), 100); err != ErrCompacted {
 		t.Errorf("changes since the time between: %v", err)
 	}
-	f, origin, ok, err := above.state.FoldOf([]byte("/b/1"))
-	if err != nil || !ok || f.Child != g.Hash() || origin.Hash() != g.Hash() || f.Went != g.Descent.Revision {
-		t.Errorf("the fold is %+v, %v, %v", f, ok, err)
+	all, err := above.state.Folds()
+	if err != nil || len(all) != 1 {
+		t.Fatalf("folds %v, %v", all, err)
+	}
+	f := all[0]
+	if origins, err := above.state.Folded(); err != nil || len(origins) != 1 || origins[0].Hash() != g.Hash() || f.Child != g.Hash() || f.Went != g.Descent.Revision {
+		t.Errorf("the fold is %+v, from %v, %v", f, origins, err)
 	}
 	if events, _, err := above.state.Events(f.Home, above.state.Head().Revision, []byte("/b/"), []byte("/c"), 100); err != nil || len(events) < len(before) {
 		t.Errorf("%d changes from home on, %v", len(events), err)

@@ -161,14 +161,16 @@ func (s *State) closing(e *Epoch, d *decided, carried agenda, ledger trust.Ledge
 func (x *execution) voidMotions() error {
 	var open []motionRecord
 	var bad error
-	err := x.eachOpen(func(_ aweigh.Instant, id votes.MotionID, _ indexedMotion) bool {
-		var rec motionRecord
-		rec, bad = x.mustMotion(id)
-		open = append(open, rec)
-		return bad == nil
-	})
-	if err = errors.Join(err, bad); err != nil {
-		return err
+	for _, kind := range []byte{atDue, atOpen} {
+		err := x.eachLine(kind, func(_ aweigh.Instant, id votes.MotionID, _ indexedMotion) bool {
+			var rec motionRecord
+			rec, bad = x.mustMotion(id)
+			open = append(open, rec)
+			return bad == nil
+		})
+		if err = errors.Join(err, bad); err != nil {
+			return err
+		}
 	}
 	for i := range open {
 		if err := x.about(&open[i].Motion); err != nil {

@@ -31,7 +31,7 @@ const (
 	atTaken    = 'P' // island's ID, mutation -> nothing: what it changed was taken or set aside
 	atHoming   = 'R' // child's ID -> Homing: a scope that comes home
 	atHomePart = 'S' // child's ID, index(8) -> part of what it held
-	atFolded   = 'V' // prefix -> folded: a scope that came home last
+	atFolded   = 'V' // revision(8) at which it came home -> folded
 	atTerms    = 'T' // start(8) -> pastTerms of an epoch in which islands may be founded
 	atWarning  = 'W' // height(8) at which it was carried, motion -> Warning: a contested motion that may be reversed
 	atAgenda   = 'd' // decisions that wait for the next epoch

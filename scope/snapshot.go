@@ -226,7 +226,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 		want.Swept, want.Access = m.Head.Swept, m.Head.Access
 		want.Bytes = m.Head.Bytes // which is counted
 		want.Prefix, want.Clocked, want.Started, want.Delegated = m.Head.Prefix, m.Head.Clocked, m.Head.Started, m.Head.Delegated
-		want.Folded = m.Head.Folded
+		want.Folded, want.Closed = m.Head.Folded, m.Head.Closed
 		want.Obeyed, want.Governed = m.Head.Obeyed, m.Head.Governed
 	}
 	s.tally, s.heat = m.Tally, m.Heat

@@ -30,6 +30,7 @@ type Head struct {
 	Started     aweigh.Instant // of the network
 	Delegated   int64          // prefixes that other scopes govern
 	Folded      int64          // times that a scope below came home
+	Closed      bool           // the scope has gone back to the one above, with all that it held
 	Governed    aweigh.Epoch   // the first of the present government; 0: that of the founding
 	Obeyed      int64          // entries in the parent's lineage up to the last order that was obeyed; 0: none was
 	Compacted   int64          // revisions below cannot be read; 0 before the first compaction
@@ -184,11 +185,8 @@ func (s *State) write() kv.Op {
 // Head returns the state's head.
 func (s *State) Head() Head { return s.head }
 
-// Closed reports whether the scope has gone back to the one above, with all that it held.
-func (s *State) Closed() (bool, error) {
-	e, err := s.Epoch()
-	return err == nil && e.Home != nil, err
-}
+// IsClosed reports whether the scope has gone back to the one above.
+func (s *State) IsClosed() bool { return s.head.Closed }
 
 // Height is that of the last block, 0 for the genesis.
 func (s *State) Height() aweigh.Height { return s.head.Height }

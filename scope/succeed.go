@@ -276,6 +276,7 @@ func (x *execution) succeed(s *State) error {
 		return err
 	}
 	if u.closes {
+		x.next.head.Closed = true
 		if err := x.voidMotions(); err != nil {
 			return err
 		}

@@ -183,19 +183,19 @@ func (a *auditor) scope(g scope.Genesis) error {
 		if err != nil || !ok {
 			return forged("the delegation of %q: %w", d.Prefix, errors.Join(err, scope.ErrCorrupt))
 		}
-		_, _, meta := scope.Clear(d.Child)
 		if child.Hash() != d.Child {
 			return forged("the delegation of %q is to another scope than its genesis", d.Prefix)
 		}
-		if _, here, err := a.r.Get(meta); err != nil {
+		if err := a.below(child); err != nil {
 			return err
-		} else if !here {
-			if err := a.elsewhere(child); err != nil {
-				return err
-			}
-			continue
 		}
-		if err := a.scope(child); err != nil {
+	}
+	home, err := begun.Folded() // which are the history of keys that the scope has again
+	if err != nil {
+		return forged("%w", err)
+	}
+	for _, child := range home {
+		if err := a.below(child); err != nil {
 			return err
 		}
 	}
@@ -209,6 +209,17 @@ func (a *auditor) scope(g scope.Genesis) error {
 		}
 	}
 	return err
+}
+
+// below checks a scope that was delegated to, as far as it is here.
+func (a *auditor) below(g scope.Genesis) error {
+	_, _, meta := scope.Clear(g.Hash())
+	if _, here, err := a.r.Get(meta); err != nil {
+		return err
+	} else if !here {
+		return a.elsewhere(g)
+	}
+	return a.scope(g)
 }
 
 // island checks an island of a scope.

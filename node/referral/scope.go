@@ -104,9 +104,18 @@ func (f *Scope) Check(s store.Store, e *scope.Epoch, all []scope.Referral, keys 
 // Learn notes a delegation of the scope.
 func (f *Scope) Learn(d scope.Delegation) {
 	at, known := slices.BinarySearchFunc(f.given, d.Prefix, func(x scope.Delegation, prefix []byte) int { return bytes.Compare(x.Prefix, prefix) })
-	if !known {
+	switch {
+	case !known:
 		f.given = slices.Insert(slices.Clone(f.given), at, d)
+	case f.given[at].Revision < d.Revision: // it came home in between, and went again
+		f.given = slices.Clone(f.given)
+		f.given[at] = d
 	}
+}
+
+// Undelegate drops a delegation, because the child has closed. If the scope has the keys again, it answers for them.
+func (f *Scope) Undelegate(child aweigh.ScopeID) {
+	f.given = slices.DeleteFunc(slices.Clone(f.given), func(d scope.Delegation) bool { return d.Child == child })
 }
 
 // Delegations returns the delegations that the scope has referred to, in order.

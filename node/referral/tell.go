@@ -136,8 +136,11 @@ func TellOutcome(s *scope.State, id []byte) ([]byte, error) {
 	}}), nil
 }
 
-// Owns returns scope.ErrElsewhere if the scope has delegated some of the keys.
+// Owns returns scope.ErrElsewhere if the scope has delegated some of the keys, or is closed.
 func Owns(s *scope.State, ranges Ranges) (err error) {
+	if s.IsClosed() {
+		return scope.ErrElsewhere
+	}
 	ranges(func(key, end []byte) bool {
 		var touched []scope.Delegation
 		if touched, err = s.Touching(key, end); err == nil && len(touched) > 0 {

@@ -63,10 +63,14 @@ func TellEvents(s *scope.State, x *Watch, at int64) ([]byte, error) {
 	}
 	out := Events{Given: int64(len(given))}
 	// For other questions the number is of no use, and anchors may differ in it.
-	if x.From < h.Compacted || x.From == math.MaxInt64 {
-		out.Compacted = h.Compacted
+	compacted, err := s.CompactedFor(x.Key, x.End)
+	if err != nil {
+		return nil, err
 	}
-	if x.From < h.Compacted || x.From > to {
+	if x.From < compacted || x.From == math.MaxInt64 {
+		out.Compacted = compacted
+	}
+	if x.From < compacted || x.From > to {
 		return canon.Encode(out), nil
 	}
 	places, next, err := s.Places(x.From, to, x.Key, x.End, MaxChanges)

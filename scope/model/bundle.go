@@ -87,6 +87,8 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 			failure = m.withdraw(mut)
 		case scope.Rejoin:
 			failure = m.rejoin(mut)
+		case scope.Bring:
+			failure = m.bring(mut)
 		default:
 			m.govern(mut, out)
 			return false

@@ -41,6 +41,7 @@ func (v *View) CompareHead(h scope.Head) (d Differences) {
 		h.Leases, h.LeaseDue, h.Resumed, len(v.leases), due, v.resumed)
 	d.look(h.LineageSize == v.Lineage && h.Delegated == int64(len(v.given)) && h.Clocked == v.clocked, "%d entries, %d prefixes delegated, clocked: %v; want %d, %d, %v",
 		h.LineageSize, h.Delegated, h.Clocked, v.Lineage, len(v.given), v.clocked)
+	d.look(h.Folded == int64(len(v.folds)) && h.Closed == v.closed, "%d prefixes came home, closed: %v; want %d, %v", h.Folded, h.Closed, len(v.folds), v.closed)
 	root := v.current()
 	d.look(h.Current == root, "keys with root %s; want %s", h.Current.Short(), root.Short())
 	d.look(h.Bytes == v.bytes, "versions of %d bytes; want %d", h.Bytes, v.bytes)

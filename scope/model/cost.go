@@ -49,6 +49,8 @@ func form(mut *scope.CheckedMutation) int64 {
 		for _, g := range groups(mut) {
 			units += g.cost()
 		}
+	case mut.Class == scope.Bring:
+		units += bringCost(mut)
 	}
 	return units
 }

@@ -66,7 +66,7 @@ func (m *Model) displaceApplication() {
 // decides is the approval that a decision takes.
 func (m *Model) decides(d *scope.Decision) *scope.Approval {
 	a := scope.Approval{Matter: scope.Membership, Window: week}
-	if d.Kind == scope.SetPolicy || d.Kind == scope.Delegate || d.Kind == scope.Revoke {
+	if d.Kind == scope.SetPolicy || d.Kind == scope.Delegate || d.Kind == scope.Revoke || d.Kind == scope.Fold {
 		a.Matter = scope.Policies
 	}
 	for _, is := range m.block.policy.Approvals {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	"cmp"
 	"maps"
 	"slices"
 
@@ -11,44 +10,41 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// delegate hands the prefixes that the block delegates to scopes of their own, as a node tells.
-func (m *Model) delegate() {
-	var founded []scope.Delegation
-	for _, d := range m.block.told.Delegations {
-		if d.Height == m.view.Height {
-			founded = append(founded, d)
+// hands does what the end of an epoch does about prefixes, in the order that a node tells: it hands them to scopes of
+// their own, and takes them back.
+func (m *Model) hands() {
+	for i := range m.block.told.Log {
+		switch e := &m.block.told.Log[i]; e.Class {
+		case lineage.Delegate:
+			m.delegate(e)
+		case lineage.Folded:
+			m.comeHome(e)
 		}
 	}
-	slices.SortFunc(founded, func(a, b scope.Delegation) int { return cmp.Compare(a.Revision, b.Revision) })
-	for _, d := range founded {
-		m.unmodelled("delegation")
-		m.begin(m.decision(d))
-		m.founded[d.Child] = m.takeover(&d)
-		for _, v := range pairs(m.block.keys, d.Prefix, scope.PrefixEnd(d.Prefix)) {
-			m.unlist(v.UID, string(v.Key))
-			m.deleteKey(v, lineage.Entry{Class: lineage.HandedOver}, true)
-		}
-		for _, key := range slices.Sorted(maps.Keys(m.view.redirects)) {
-			if bytes.HasPrefix([]byte(key), d.Prefix) {
-				delete(m.view.redirects, key)
-			}
-		}
-		next := m.next()
-		m.commit()
-		m.view.Revision, m.view.clocked = next, true // also where no key went
-		m.view.given = append(m.view.given, d)
-	}
+	m.orders()
 }
 
-// decision is the mutation of the motion by which a prefix went, as the lineage names it.
-func (m *Model) decision(d scope.Delegation) *scope.CheckedMutation {
-	mut := new(scope.CheckedMutation)
-	for i := range m.block.told.Log {
-		if e := &m.block.told.Log[i]; e.Class == lineage.Delegate && bytes.Equal(e.Key, d.Prefix) {
-			mut.ID, mut.Author, mut.Justification, mut.Caller = e.Mutation, e.Author, e.Justification, e.Caller
+// delegate hands a prefix to a scope of its own, as an entry says.
+func (m *Model) delegate(e *lineage.Entry) {
+	d := scope.Delegation{Prefix: e.Key, Child: e.Posterior, Revision: m.next(), Height: m.view.Height}
+	m.unmodelled("delegation")
+	mut := new(scope.CheckedMutation) // of the motion by which it goes
+	mut.ID, mut.Author, mut.Justification, mut.Caller = e.Mutation, e.Author, e.Justification, e.Caller
+	m.begin(mut)
+	m.founded[d.Child] = m.takeoverOf(m.block.keys, d.Prefix)
+	for _, v := range pairs(m.block.keys, d.Prefix, scope.PrefixEnd(d.Prefix)) {
+		m.unlist(v.UID, string(v.Key))
+		m.deleteKey(v, lineage.Entry{Class: lineage.HandedOver}, true)
+		m.handed[v.UID] = handed{m.chains[v.UID] - 1, string(v.Key)}
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.view.redirects)) {
+		if bytes.HasPrefix([]byte(key), d.Prefix) {
+			delete(m.view.redirects, key)
 		}
 	}
-	return mut
+	m.commit()
+	m.view.Revision, m.view.clocked = d.Revision, true // also where no key went
+	m.view.given = append(m.view.given, d)
 }
 
 // takeover is what a scope begins with.
@@ -60,7 +56,8 @@ type takeover struct {
 	charges   map[string]charge
 }
 
-func (m *Model) takeover(d *scope.Delegation) *takeover {
+// takeoverOf is what is handed over of some keys with a prefix.
+func (m *Model) takeoverOf(keys map[string]scope.KeyValue, prefix []byte) *takeover {
 	v := m.view
 	t := &takeover{leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object), redirects: make(map[string]scope.Redirect)}
 	t.charges = make(map[string]charge)
@@ -69,7 +66,7 @@ func (m *Model) takeover(d *scope.Delegation) *takeover {
 			t.charges[of] = c
 		}
 	}
-	for _, kv := range pairs(m.block.keys, d.Prefix, scope.PrefixEnd(d.Prefix)) {
+	for _, kv := range pairs(keys, prefix, scope.PrefixEnd(prefix)) {
 		t.keys = append(t.keys, kv)
 		takes(ofKey + string(kv.Key))
 		if o, ok := v.objects[kv.UID]; ok {
@@ -81,7 +78,7 @@ func (m *Model) takeover(d *scope.Delegation) *takeover {
 		}
 	}
 	for key, r := range v.redirects { // order-free: each for itself
-		if bytes.HasPrefix([]byte(key), d.Prefix) {
+		if bytes.HasPrefix([]byte(key), prefix) {
 			t.redirects[key] = r
 		}
 	}
@@ -130,6 +127,9 @@ func below(g scope.Genesis, t *takeover) *Model {
 	for i, kv := range t.keys {
 		kv.Entry = int64(i)
 		keys[string(kv.Key)] = kv
+		if m.chains[kv.UID] == 0 {
+			m.wrote[kv.UID] = []int64{kv.Entry}
+		}
 		m.chains[kv.UID], m.walks[kv.UID] = kv.Entry+1, m.walks[kv.UID]+1
 		m.stored.add(&kv)
 	}

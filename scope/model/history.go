@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -40,7 +41,7 @@ func (m *Model) compareObjects(d *Differences, s *scope.State) {
 // compareVersions visits the versions of an object that lives.
 func (m *Model) compareVersions(d *Differences, s *scope.State, newest *scope.KeyValue, written map[int64]scope.KeyValue) {
 	number := m.view.number(*newest)
-	first := number
+	first, foreign := number, false
 	err := s.Versions(newest.UID, func(v scope.Version) bool {
 		kv, made := written[v.Index]
 		d.look(made && kv.UID == newest.UID && v.Number == number, "version %d of %s, want %d, is entry %d, of %+v", v.Number, newest.UID, number, v.Index, kv)
@@ -49,14 +50,22 @@ func (m *Model) compareVersions(d *Differences, s *scope.State, newest *scope.Ke
 			d.look(!ok || string(is.Value) == string(kv.Value), "version %d of %s is %q, want %q", number, newest.UID, is.Value, kv.Value)
 			d.look(ok || number < first && m.view.Compacted > 0, "version %d of %s has no content", number, newest.UID)
 		}
-		number--
+		if number--; v.Entry.Class == lineage.CameHome { // those before are another scope's, or counted anew
+			number, foreign = m.versionsOf(newest.UID, v.Index), v.Entry.Prev == 0
+		}
 		return len(*d) == 0
 	})
 	if far := m.walks[newest.UID] > m.bounds.Walked; far || err == scope.ErrFar {
 		d.look(far && err == scope.ErrFar, "the %d entries of %s are walked: %v", m.walks[newest.UID], newest.UID, err)
 		return
 	}
-	if !d.fail(err, "versions") && len(*d) == 0 && m.genesis.Descent == nil {
+	if !d.fail(err, "versions") && len(*d) == 0 && m.genesis.Descent == nil && !foreign {
 		d.look(number == 0, "%s has %d versions, want %d", newest.UID, first-number, first)
 	}
+}
+
+// versionsOf is how many versions of an object this scope wrote before an entry: those that it took over count, and what
+// only shows one under a further name does not.
+func (m *Model) versionsOf(u aweigh.UID, before int64) (n int64) {
+	return int64(len(slices.DeleteFunc(slices.Clone(m.wrote[u]), func(entry int64) bool { return entry >= before })))
 }

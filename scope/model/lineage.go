@@ -17,7 +17,7 @@ var reckoned = map[lineage.Class]bool{
 	lineage.Insert: true, lineage.Update: true, lineage.Delete: true, lineage.AliasBind: true, lineage.AliasMove: true,
 	lineage.AliasUnbind: true, lineage.AliasFollow: true, lineage.HandedOver: true, lineage.Compact: true, lineage.Failed: true,
 	lineage.Claim: true, lineage.Access: true, lineage.Opened: true, lineage.Voted: true, lineage.Reconcile: true, lineage.Closed: true,
-	lineage.Rejoined: true, lineage.SetAside: true,
+	lineage.Rejoined: true, lineage.SetAside: true, lineage.CameHome: true, lineage.Folded: true,
 }
 
 // reckons reports whether the model makes an entry itself. That a decision which was carried does not take effect is
@@ -66,6 +66,9 @@ func (m *Model) entry(e lineage.Entry, c *event) (index int64) {
 	if u := e.Object; u != (aweigh.UID{}) {
 		e.Prev = m.chains[u]
 		m.chains[u], m.walks[u] = at+1, m.walks[u]+1
+		if e.Class == lineage.Insert || e.Class == lineage.Update || e.Class == lineage.CameHome {
+			m.wrote[u] = append(m.wrote[u], at)
+		}
 	}
 	if x.entered >= len(log) {
 		x.differ = append(x.differ, fmt.Sprintf("the lineage lacks %s of %q at revision %d", e.Class, e.Key, e.Revision))

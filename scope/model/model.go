@@ -37,6 +37,9 @@ type Model struct {
 	language  *cel.Env // of predicates; nil: none was asked for
 	programs  map[string]cel.Program
 	founded   map[aweigh.ScopeID]*takeover // what the scopes below began with
+	homings   map[string]*homing           // of scopes that are ordered to come home, by their prefixes
+	handed    map[aweigh.UID]handed        // objects that went to scopes below
+	wrote     map[aweigh.UID][]int64       // entries of versions of objects
 	islands   map[aweigh.ScopeID]*isle     // on record
 	terms     []terms                      // of epochs in which islands may be founded, or could in the one before
 
@@ -75,6 +78,8 @@ type View struct {
 	objects   map[aweigh.UID]object
 	redirects map[string]scope.Redirect
 	given     []scope.Delegation
+	folds     []fold
+	closed    bool // the scope went back to the one above
 	access    scope.Access
 	bytes     int64                     // of what is stored of versions
 	charges   map[string]charge         // under quotas, by what they are for
@@ -102,6 +107,7 @@ func open(g scope.Genesis) *Model {
 		redirects: make(map[string]scope.Redirect), access: scope.Access{Revision: 1},
 		charges: make(map[string]charge), full: make(map[string]aweigh.Instant),
 	}
+	m.homings, m.handed, m.wrote = make(map[string]*homing), make(map[aweigh.UID]handed), make(map[aweigh.UID][]int64)
 	m.docket.motions, m.void = make(map[votes.MotionID]*motion), make(map[aweigh.Hash]*scope.Voided)
 	m.blocks = []*View{m.view}
 	return m
@@ -136,9 +142,10 @@ type Told struct {
 	First int64           // entries in the lineage before the block
 	Log   []lineage.Entry // that the block entered
 	// Outcome is the receipt of a mutation, or of the bundle that exceeded what it declares.
-	Outcome     func(bundle, mutation aweigh.Hash) (scope.Receipt, bool)
-	Delegations []scope.Delegation                 // all that the scope has given
-	Impact      func(votes.MotionID) *scope.Impact // of a decision that the block opens a motion about
+	Outcome func(bundle, mutation aweigh.Hash) (scope.Receipt, bool)
+	Impact  func(votes.MotionID) *scope.Impact // of a decision that the block opens a motion about
+	Closes  bool                               // the scope goes back to the one above with the block
+	Below   func(aweigh.ScopeID) *Model        // of a scope that comes home, nil if there is none
 }
 
 // block is a block that is being executed.
@@ -151,14 +158,15 @@ type block struct {
 	merged   string                 // the reason of the put that a merge comes before
 	keys     map[string]scope.KeyValue
 	events   []event
-	purse    purse             // of the mutation
-	room     map[int64]volume  // that its puts leave in leases
-	reach    []scope.Reach     // of it
-	grows    int64             // bytes that its puts take at most
-	bills    map[string]string // by key: the entry that pays for what it puts there
-	billed   map[string]int64  // by entry: what that adds at most
-	carries  int64             // units that the motions which the block carries may still cost
-	isle     *taken            // what is taken of an island
+	purse    purse               // of the mutation
+	room     map[int64]volume    // that its puts leave in leases
+	reach    []scope.Reach       // of it
+	grows    int64               // bytes that its puts take at most
+	bills    map[string]string   // by key: the entry that pays for what it puts there
+	billed   map[string]int64    // by entry: what that adds at most
+	carries  int64               // units that the motions which the block carries may still cost
+	isle     *taken              // what is taken of an island
+	homes    map[aweigh.UID]bool // identities of objects that came home
 
 	entered int      // entries of told.Log that were looked at
 	differ  []string // what the lineage says otherwise
@@ -176,18 +184,23 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	for _, c := range b.Bundles {
 		n += len(c.Mutations())
 	}
-	m.forget(m.bounds.DueLeast + 2*n)
-	m.collect(m.bounds.DueLeast + 2*n)
-	m.dropExpiredRedirects(m.bounds.DueLeast + 2*n)
-	m.expireLeases(before.Time)
-	m.expireMotions()
+	if !told.Closes {
+		m.forget(m.bounds.DueLeast + 2*n)
+		m.collect(m.bounds.DueLeast + 2*n)
+		m.dropExpiredRedirects(m.bounds.DueLeast + 2*n)
+		m.expireLeases(before.Time)
+		m.expireMotions()
+	}
 	for _, c := range b.Bundles {
 		outcomes = m.bundle(c, outcomes)
 	}
 	m.vote()
 	m.decided()
 	m.readmitted()
-	m.delegate()
+	m.hands()
+	if told.Closes {
+		m.voidAll()
+	}
 	m.superseded()
 	m.entries()
 	m.view.Lineage = told.First + int64(len(told.Log))

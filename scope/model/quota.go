@@ -207,7 +207,7 @@ func (m *Model) formed(mut *scope.CheckedMutation) bool {
 
 // paced counts a mutation at the rates of the entries that it is charged to, or says why none has room.
 func (m *Model) paced(mut *scope.CheckedMutation) error {
-	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw, scope.Rejoin}, mut.Class) {
+	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw, scope.Rejoin, scope.Bring}, mut.Class) {
 		return nil
 	}
 	now := m.block.Header.Time

@@ -89,6 +89,9 @@ func (v *View) Range(key, end []byte, r scope.Range) (scope.RangeResult, error) 
 	if err := v.readable(r.Revision); err != nil {
 		return scope.RangeResult{}, err
 	}
+	if r.Revision > 0 && v.wasElsewhere(key, end, r.Revision) {
+		return scope.RangeResult{}, scope.ErrCompacted
+	}
 	at := v.Revision
 	if r.Revision > 0 {
 		at = min(at, r.Revision)
@@ -99,7 +102,7 @@ func (v *View) Range(key, end []byte, r scope.Range) (scope.RangeResult, error) 
 // events are the changes of the keys [key, end) from a revision on: each once, in order, with what was there before.
 // Those of keys that went to another scope are none.
 func (v *View) events(from int64, key, end []byte) (events []scope.Event, err error) {
-	if from < v.Compacted {
+	if from < max(v.Compacted, v.homeSince(key, end)) {
 		return nil, scope.ErrCompacted
 	}
 	last := v.model.asOf(from - 1)

@@ -119,7 +119,9 @@ func (m *Model) plan(t *scope.Txn) (path []bool, failure error) {
 			inner, why = m.plan(op.Txn)
 			path = append(path, inner...)
 		case op.Kind == scope.OpRange && op.Range != nil:
-			why = m.readable(op.Range.Revision)
+			if why = m.readable(op.Range.Revision); op.Range.Revision > 0 && m.view.wasElsewhere(op.Key, op.End, op.Range.Revision) {
+				why = cmp.Or(why, scope.ErrCompacted)
+			}
 		case op.Kind == scope.OpPut && failure == nil:
 			why = m.checkPut(op)
 		}

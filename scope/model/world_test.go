@@ -9,6 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/scope/model"
 	"github.com/aweigh/aweigh/votes"
@@ -55,6 +56,10 @@ type world struct {
 	bounds  *scope.Bounds
 	reserve int64
 	blocks  map[aweigh.Height]*scope.Block
+	keys    []votes.PrivateKey // of anchors, if epochs end
+	hands   []scope.Handover
+	below   map[aweigh.ScopeID]*model.Model // of the scopes below
+	added   func(*scope.Block)              // told of each block; nil: nothing is
 }
 
 func newWorld(t fataler, b *scope.Bounds, p scope.Policy) *world {
@@ -92,7 +97,8 @@ func (w *world) mutation(class scope.Class, content any) scope.Mutation {
 	}
 }
 
-// step executes mutations as one block, in bundles of their own, after so long, and compares what comes of it.
+// step executes mutations as one block, in bundles of their own, after so long, and compares what comes of it. If an
+// epoch ends first, that is a block more.
 func (w *world) step(after time.Duration, muts ...scope.Mutation) {
 	w.t.Helper()
 	w.now = w.now.Add(after)
@@ -102,18 +108,38 @@ func (w *world) step(after time.Duration, muts ...scope.Mutation) {
 		must(w.t, err)
 		bundles = append(bundles, c)
 	}
-	before := w.state.Head()
-	h, _, err := w.state.Claim(scope.Header{Epoch: before.Epoch, View: before.View + 1, Time: w.now})
+	for !w.block(scope.Evidence{}, bundles...) {
+	}
+}
+
+// block executes bundles as one block, or the end of an epoch in their place, which it reports.
+func (w *world) block(evidence scope.Evidence, bundles ...*scope.CheckedBundle) (full bool) {
+	w.t.Helper()
+	before, e := w.state.Head(), w.epoch()
+	view := before.View + 1
+	if before.Epoch != e.Number {
+		view = 1
+	}
+	h, full, err := w.state.Claim(scope.Header{Epoch: e.Number, View: view, Time: w.now})
 	must(w.t, err)
-	b := scope.NewBlock(h, bundles, scope.Evidence{})
+	if !full {
+		bundles, evidence = nil, scope.Evidence{}
+	}
+	b := scope.NewBlock(h, bundles, evidence)
 	if w.blocks != nil {
 		w.blocks[h.Height] = b
+	}
+	if w.added != nil {
+		w.added(b)
 	}
 	res, err := w.state.Execute(b)
 	must(w.t, err)
 	w.store.Apply(res.Ops...)
 	w.open()
-	want, differ := w.model.Apply(b, w.told(before))
+	if res.Next != nil {
+		w.hands = append(w.hands, scope.Handover{Final: w.finality(e, h), Terms: res.Terms})
+	}
+	want, differ := w.model.Apply(b, w.told(e, before))
 	if len(differ) > 0 {
 		w.t.Fatalf("block %d: %s", h.Height, differ[0])
 	}
@@ -126,6 +152,21 @@ func (w *world) step(after time.Duration, muts ...scope.Mutation) {
 	if len(d) > 0 {
 		w.t.Fatalf("block %d: %s", h.Height, d[0])
 	}
+	return full
+}
+
+// finality is what the anchors sign of a block.
+func (w *world) finality(e *scope.Epoch, h scope.Header) scope.Finality {
+	c := quorum.Certificate{Subject: quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: h.Hash()}}
+	for s := range e.Roster.Weights.All() {
+		b := votes.Ballot{Format: votes.Format, Domain: e.Domain(), Subject: c.Subject, Anchor: s.Anchor}
+		for _, k := range w.keys {
+			if k.Public().ID() == s.Anchor {
+				c.Signatures = append(c.Signatures, quorum.Signature{Anchor: s.Anchor, Bytes: k.Sign(votes.ContextBallot, b.SigningBytes())})
+			}
+		}
+	}
+	return scope.Finality{Header: h, Certificate: c}
 }
 
 // epoch is that of the state.
@@ -136,10 +177,10 @@ func (w *world) epoch() *scope.Epoch {
 	return e
 }
 
-// told is what the state says of the block that was executed on the state with a head.
-func (w *world) told(before scope.Head) model.Told {
+// told is what the state says of the block of an epoch that was executed on the state with a head.
+func (w *world) told(e *scope.Epoch, before scope.Head) model.Told {
 	w.t.Helper()
-	told := model.Told{Epoch: w.epoch(), First: before.LineageSize, Outcome: func(bundle, mutation aweigh.Hash) (scope.Receipt, bool) {
+	told := model.Told{Epoch: e, Closes: w.state.IsClosed(), Below: func(id aweigh.ScopeID) *model.Model { return w.below[id] }, First: before.LineageSize, Outcome: func(bundle, mutation aweigh.Hash) (scope.Receipt, bool) {
 		r, ok, err := w.state.OutcomeIn(bundle, mutation)
 		must(w.t, err)
 		return r, ok

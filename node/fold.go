@@ -1,0 +1,330 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// A scope that is ordered to come home closes, and takes no more requests. The nodes of anchors of the scope above that
+// hold it bring what it held: the first of them at once, and each other one only if those before it make no headway.
+// Meanwhile requests for its keys wait. Once the keys are those of the scope above, its replica is of no more use.
+
+const (
+	// foldTick is how often a node looks whether a scope is to be brought home.
+	foldTick = 50 * time.Millisecond
+	// bringTurn is how much later the next anchor begins.
+	bringTurn = time.Second
+	// bringPause is how long an anchor waits after an attempt that came too early, or failed.
+	bringPause = 200 * time.Millisecond
+	// foldRest is how long the replica of a scope that came home stays open, so that other nodes can read its last
+	// blocks.
+	foldRest = time.Minute
+)
+
+// folds notes which scopes of a node come home.
+type folds struct {
+	mu       sync.Mutex
+	since    map[aweigh.ScopeID]time.Time // by child, when this node first saw it closed
+	busy     map[aweigh.ScopeID]bool      // by child: bring runs
+	archives map[aweigh.ScopeID]*Replica  // of scopes that came home before the node started, as far as they were asked for
+}
+
+// first is when the node first saw a child closed. The caller holds the lock.
+func (f *folds) first(child aweigh.ScopeID) time.Time {
+	if f.since == nil {
+		f.since, f.busy = make(map[aweigh.ScopeID]time.Time), make(map[aweigh.ScopeID]bool)
+	}
+	if _, seen := f.since[child]; !seen {
+		f.since[child] = time.Now()
+	}
+	return f.since[child]
+}
+
+// closed reports whether the scope has gone back to the one above.
+func (d owner) closed() bool { return d.home() != nil }
+
+// home is what the scope closed with, nil if it has not closed.
+func (d owner) home() *scope.Home {
+	switch {
+	case d.remote != nil:
+		return d.remote.known().Home
+	case d.replica != nil:
+		return d.replica.epochs.epoch().Home
+	}
+	return nil
+}
+
+// followHome returns the segment that replaces one of a scope which closed, once the scope above has the keys; nil
+// before. It begins with the changes that wrote them there.
+func (n *Node) followHome(ctx context.Context, l *WatchSegment, home *scope.Home, from int64) ([]*WatchSegment, error) {
+	g := l.of().genesis()
+	next, at := home.Revision+1, owner{replica: n.replica(g.Descent.Parent)}
+	if at.replica == nil {
+		if at.remote = n.foreign(g.Descent.Parent); at.remote == nil {
+			return nil, fmt.Errorf("%w of the scope above %q, which has the keys again", ErrNotHeld, g.Prefix())
+		}
+	} else if delegates(at.delegations(), g.Hash()) {
+		return nil, nil
+	} else {
+		folds := at.replica.given.Load().Folds()
+		i := slices.IndexFunc(folds, func(f scope.FoldRecord) bool { return f.Child == g.Hash() })
+		if i < 0 { // compaction was faster
+			return nil, scope.ErrCompacted
+		}
+		next = folds[i].Home
+	}
+	s := n.segment(ctx, piece{at, l.Key, l.End}, max(from, next), l.Bare)
+	s.Take(l.Read...)
+	l.Read = nil
+	Stop([]*WatchSegment{l})
+	return []*WatchSegment{s}, nil
+}
+
+// archive returns a replica in a scope that came home, to read its history; nil if this node's store does not have it.
+func (n *Node) archive(id aweigh.ScopeID) (*Replica, error) {
+	if p := n.replica(id); p != nil {
+		return p, nil
+	}
+	n.folds.mu.Lock()
+	defer n.folds.mu.Unlock()
+	if p := n.folds.archives[id]; p != nil {
+		return p, nil
+	}
+	_, _, meta := scope.Clear(id)
+	if _, stored, err := n.cfg.Store.Get(meta); err != nil || !stored {
+		return nil, err
+	}
+	s, err := scope.Open(n.cfg.Store, id)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.Genesis()
+	if err != nil {
+		return nil, err
+	}
+	p, err := newReplica(n, g)
+	if err != nil {
+		return nil, err
+	}
+	if n.folds.archives == nil {
+		n.folds.archives = make(map[aweigh.ScopeID]*Replica)
+	}
+	n.folds.archives[id] = p
+	return p, nil
+}
+
+// throughFolds adds to the entries about an object, newest first, those of scopes from which it came home. Of more than
+// limit entries, it leaves the newest.
+func (n *Node) throughFolds(ctx context.Context, entries []LineageEntry, more bool, limit int) ([]LineageEntry, bool, error) {
+	for i := 0; i < len(entries) && i+1 < limit; i++ {
+		from, ok := scope.ParseHome(entries[i].Reason)
+		if entries[i].Class != lineage.CameHome || !ok {
+			continue
+		}
+		p, err := n.archive(from)
+		if err != nil {
+			return nil, false, err
+		}
+		if p == nil { // these entries are at another node
+			continue
+		}
+		o, err := p.Object(ctx, entries[i].Object.String(), limit-i-1, false)
+		if errors.Is(err, ErrNoObject) { // it has another identity here
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		entries = slices.Insert(entries, i+1, o.Deeds...)
+		if more = more || o.More; len(entries) > limit {
+			entries, more = entries[:limit], true
+		}
+	}
+	return entries, more, nil
+}
+
+// awaitHome waits until the keys of a scope that closed are those of the scope above.
+func (n *Node) awaitHome(ctx context.Context, above owner, d scope.Delegation) error {
+	if above.remote != nil {
+		above.remote.forget(d.Child) // which tells whether it has the keys
+		return nil
+	}
+	for {
+		changed := n.Changed()
+		if !delegates(above.delegations(), d.Child) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: the keys of %q are on their way to the scope above: %w", scope.ErrElsewhere, d.Prefix, ctx.Err())
+		case <-above.replica.runner.replies.done:
+			return above.replica.runner.replies.stopped
+		}
+	}
+}
+
+// delegates reports whether a child is among delegations.
+func delegates(all []scope.Delegation, child aweigh.ScopeID) bool {
+	return slices.ContainsFunc(all, func(d scope.Delegation) bool { return d.Child == child })
+}
+
+// tendFolds brings scopes home, and closes the replicas of those that came home.
+func (n *Node) tendFolds(ctx context.Context) {
+	tick := time.NewTicker(foldTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, p := range n.Replicas() {
+			for _, d := range p.Delegations() {
+				if d.Revocation != nil && d.Revocation.Folds() {
+					n.tendFold(p, d)
+				}
+			}
+			if err := n.restFolded(ctx, p); err != nil {
+				n.stop(err)
+			}
+		}
+	}
+}
+
+// tendFold begins to bring a scope home, if it is closed and it is this node's turn.
+func (n *Node) tendFold(p *Replica, d scope.Delegation) {
+	c := n.replica(d.Child)
+	rank := p.seatRank()
+	if c == nil || rank < 0 || p.vacant.Load() || !(owner{replica: c}).closed() {
+		return
+	}
+	n.folds.mu.Lock()
+	defer n.folds.mu.Unlock()
+	since := n.folds.first(d.Child)
+	if !n.folds.busy[d.Child] && time.Since(since) >= time.Duration(rank)*bringTurn {
+		n.folds.busy[d.Child] = n.spawn("bringing a scope home", func(ctx context.Context) { n.bring(ctx, p, c, d) })
+	}
+}
+
+// seatRank is the place of this node's anchor among those of the scope that this node reaches, itself included; -1 if it
+// is none of them.
+func (n *Replica) seatRank() (rank int) {
+	s := n.Status()
+	if _, ok := s.Roster.Seat(s.Self); s.Self.IsZero() || !ok {
+		return -1
+	}
+	says := n.anchorStates(s)
+	for i := range s.Roster.Anchors {
+		id := s.Roster.Anchors[i].Key.ID()
+		if id == s.Self {
+			break
+		}
+		if says[id].State == AnchorSigns {
+			rank++
+		}
+	}
+	return rank
+}
+
+// bring brings a scope home step by step, until the scope above has it.
+func (n *Node) bring(ctx context.Context, p, c *Replica, d scope.Delegation) {
+	defer func() {
+		n.folds.mu.Lock()
+		delete(n.folds.busy, d.Child)
+		n.folds.mu.Unlock()
+	}()
+	view, err := c.Read(ctx, false)
+	if err != nil {
+		return
+	}
+	defer view.Close()
+	h := c.History()
+	src := &scope.HomeSource{State: view.State, Genesis: c.Genesis(), Handovers: h.Handovers}
+	for ctx.Err() == nil && delegates(p.Delegations(), d.Child) {
+		changed := n.Changed()
+		done, err := n.bringNext(ctx, p, src, d)
+		switch {
+		case err != nil:
+			p.log.Debug("a scope is not home yet", "scope", string(d.Prefix), "error", err)
+			if !p.pauseFor(ctx, bringPause) {
+				return
+			}
+		case done: // the end of the epoch takes it
+			select {
+			case <-changed:
+			case <-time.After(bringPause):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// bringNext takes one step; done reports that nothing is left to bring.
+func (n *Node) bringNext(ctx context.Context, p *Replica, src *scope.HomeSource, d scope.Delegation) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timeout)
+	defer cancel()
+	v, err := p.Read(ctx, false)
+	if err != nil {
+		return false, err
+	}
+	all, err := v.Homings()
+	if err = errors.Join(err, v.Close()); err != nil {
+		return false, err
+	}
+	at := slices.IndexFunc(all, func(h scope.Homing) bool { return h.Child == d.Child })
+	if at < 0 {
+		return true, nil
+	}
+	step, err := src.Next(&all[at], p.Limits().MutationBytes-bringRoom)
+	if err != nil || step == nil {
+		return step == nil, err
+	}
+	m := p.mutation(scope.Bring, canon.Encode(step), p.filled(Once{Justification: "the scope comes home"}))
+	s := &submission{ctx: ctx, mutation: m, alone: true, done: make(chan machine.Reply, 1)}
+	r, err := p.attempt(ctx, s)
+	if err == nil && r.Code != scope.Applied {
+		err = scope.Failure(r.Reason) // another node was first, or it is too early
+	}
+	return false, err
+}
+
+// bringRoom is left of a mutation's bytes for what is around its content.
+const bringRoom = 64 << 10
+
+// restFolded closes the replicas in scopes that came home to a replica's scope some time ago.
+func (n *Node) restFolded(ctx context.Context, p *Replica) error {
+	if p.vacant.Load() {
+		return nil
+	}
+	for _, f := range p.given.Load().Folds() {
+		c := n.replica(f.Child)
+		if c == nil || delegates(p.Delegations(), f.Child) || !(owner{replica: c}).closed() {
+			continue
+		}
+		n.folds.mu.Lock()
+		due := time.Since(n.folds.first(f.Child)) >= foldRest
+		n.folds.mu.Unlock()
+		if !due {
+			continue
+		}
+		p.log.Info("a scope came home, and its replica is closed", "scope", string(f.Prefix))
+		n.growing.Lock()
+		err := n.leave(ctx, c)
+		n.growing.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/node/referral"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// fold has the anchors of the root scope decide that a scope comes home.
+func (c *cluster) fold(ctx context.Context, prefix string) {
+	c.t.Helper()
+	for i, n := range c.nodes {
+		r, err := n.root.Govern(ctx, scope.Folding([]byte(prefix)), Once{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if r.Code != scope.Applied && i == 0 {
+			c.t.Fatalf("the decision of anchor %d: %s %s", i, r.Code, r.Reason)
+		}
+	}
+}
+
+// home waits until all nodes have what a prefix held in the root scope, so many times.
+func (c *cluster) home(times int64) {
+	c.t.Helper()
+	for i, n := range c.nodes {
+		testwait.For(c.t, func() error {
+			if h := n.root.LastHead(); h.Folded < times {
+				return fmt.Errorf("node %d: %d scopes came home", i, h.Folded)
+			}
+			return nil
+		})
+	}
+}
+
+// TestFoldsLoseNoWrite: clients write below a prefix through all nodes while it gets a scope of its own and comes home,
+// twice. No write is lost, refused or done twice, a watch sees every value in order, and the history goes through.
+func TestFoldsLoseNoWrite(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	c := noticed(t, 4, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	const writers = 4
+	var counts [writers]atomic.Int64
+	var working, watching sync.WaitGroup
+	seen := make(map[string]string)
+	watched, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	var last atomic.Int64
+	watching.Go(func() {
+		err := c.nodes[1].Watch(watched, []byte("/"), []byte("0"), 0, func(ch Changes) error {
+			for _, e := range ch.Events {
+				key, value := string(e.Kv.Key), string(e.Kv.Value)
+				was := seen[key]
+				if value != was && (e.Kv.Lease != 0 || fmt.Sprint(1+number(was)) != value) {
+					return fmt.Errorf("%s is %q after %q, at revision %d", key, value, was, e.Kv.ModRevision)
+				}
+				seen[key] = value
+			}
+			last.Store(ch.Revision)
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the watch ends: %v", err)
+		}
+	})
+	testwait.More(t, "the watch has begun", 0, func() int { return int(last.Load()) })
+	stop := make(chan struct{})
+	for w := range writers {
+		working.Go(func() {
+			for i := int64(1); ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r, err := c.nodes[(w+int(i))%4].Txn(ctx, putTxn(fmt.Sprint("/b/", w), fmt.Sprint(i)), Once{})
+				if err != nil || r.Code != scope.Applied {
+					t.Errorf("write %d of %d: %s %s, %v", i, w, r.Code, r.Reason, err)
+					return
+				}
+				counts[w].Store(i)
+			}
+		})
+	}
+	total := func() int { return sum(counts[:]) }
+	var took []time.Duration
+	for turn := range int64(2) {
+		testwait.More(t, "writes above", 10*writers, total)
+		c.delegate(ctx, "", "/b/", quorum.BFT, 0, 1, 2, 3)
+		testwait.More(t, "writes below", 10*writers, total)
+		began := time.Now()
+		c.fold(ctx, "/b/")
+		c.home(turn + 1)
+		took = append(took, time.Since(began))
+	}
+	testwait.More(t, "writes above again", 10*writers, total)
+	close(stop)
+	working.Wait()
+	for w := range writers {
+		n := counts[w].Load()
+		key := fmt.Sprint("/b/", w)
+		for i := range c.nodes {
+			if got := c.value(ctx, i, key); got != fmt.Sprint(n) {
+				t.Errorf("node %d: %s is %q after %d writes", i, key, got, n)
+			}
+		}
+		v, err := c.nodes[3].ReadOf(ctx, referral.Keys([]byte(key)), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := v.Range([]byte(key), nil, scope.Range{}); err != nil || len(res.Kvs) != 1 || res.Kvs[0].Version != n+2 {
+			t.Errorf("%s after %d writes: %+v, %v", key, n, res.Kvs, err)
+		}
+		v.Close()
+		l, _, err := c.nodes[2].Lineage(ctx, []byte(key), 100_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wrote, homes int64
+		for i := range l.Entries {
+			switch l.Entries[i].Class {
+			case lineage.Insert, lineage.Update:
+				wrote++
+			case lineage.CameHome:
+				homes++
+			}
+		}
+		if wrote != n || homes != 2 || l.More {
+			t.Errorf("the history of %s has %d writes and %d homecomings, of %d and 2", key, wrote, homes, n)
+		}
+		testwait.For(t, func() error {
+			if last.Load() < res(ctx, t, c, key) {
+				return errors.New("the watch is behind")
+			}
+			return nil
+		})
+	}
+	unwatch()
+	watching.Wait()
+	for w := range writers {
+		if key, want := fmt.Sprint("/b/", w), fmt.Sprint(counts[w].Load()); seen[key] != want {
+			t.Errorf("the watch saw %q last of %s, want %s", seen[key], key, want)
+		}
+	}
+	t.Logf("%d writes by %d clients; home in %v, a second of that is the notice", total(), writers, took)
+}
+
+func number(text string) (n int64) {
+	_, _ = fmt.Sscan(text, &n)
+	return n
+}
+
+// res is the revision of a key.
+func res(ctx context.Context, t *testing.T, c *cluster, key string) int64 {
+	t.Helper()
+	r, _, err := c.nodes[0].Range(ctx, []byte(key), nil, scope.Range{}, true)
+	if err != nil || len(r.Kvs) != 1 {
+		t.Fatalf("reading %s: %v, %v", key, r.Kvs, err)
+	}
+	return r.Kvs[0].ModRevision
+}

@@ -1,0 +1,314 @@
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// homing is how far a scope has come home that was ordered to.
+type homing struct {
+	child aweigh.ScopeID
+	order aweigh.Hash
+	at    []byte      // the encoded epoch to which the way was shown; empty: the genesis
+	home  *scope.Home // nil until the way leads to the end
+	parts []aweigh.Hash
+	came  [][]byte // parts
+}
+
+func (h *homing) whole() bool { return h.home != nil && len(h.came) == len(h.parts) }
+
+// fold is that a prefix which went to a scope came home.
+type fold struct {
+	prefix     []byte
+	went, home int64 // revisions
+}
+
+// orders looks for orders that scopes come home, in what the block entered.
+func (m *Model) orders() {
+	for i := range m.block.told.Log {
+		e := &m.block.told.Log[i]
+		p := m.docket.motions[e.Mutation]
+		if e.Class != lineage.Revoked || p == nil || p.mut.Decision == nil || p.mut.Decision.Kind != scope.Fold {
+			continue
+		}
+		for _, d := range m.view.given {
+			if bytes.Equal(d.Prefix, e.Key) {
+				m.homings[string(e.Key)] = &homing{child: d.Child, order: e.Posterior}
+			}
+		}
+	}
+}
+
+// bring takes the next step in which a scope comes home.
+func (m *Model) bring(mut *scope.CheckedMutation) error {
+	c := mut.Brings
+	if _, seated := m.seat(mut.Author); !seated {
+		return fmt.Errorf("%w: only the node of an anchor can bring in what another scope decided", scope.ErrDenied)
+	}
+	if failure := m.spend(bringCost(mut)); failure != nil {
+		return failure
+	}
+	none, other := errors.New("scope: no such scope was ordered to come home"), errors.New("scope: another step of what comes home is next")
+	is := m.homings[string(c.Prefix)]
+	if is == nil {
+		return none
+	}
+	next := *is
+	if len(c.Part) > 0 {
+		if n := len(next.came); next.home == nil || next.whole() || c.Index != int64(n) || scope.PartHash(c.Part) != next.parts[n] {
+			return other
+		}
+		next.came = append(slices.Clone(next.came), c.Part)
+	} else {
+		genesis := len(next.at) == 0 && len(c.Epoch) == 0 && scope.GenesisHash(c.Genesis) == next.child
+		if epoch := len(next.at) > 0 && bytes.Equal(c.Epoch, next.at); next.home != nil || !genesis && !epoch {
+			return other
+		}
+		e := c.Reached()
+		if e.Home != nil && e.Home.Order != next.order {
+			return none
+		}
+		next.at, next.home, next.parts = e.Encode(), e.Home, c.Parts
+	}
+	if next.whole() && next.home.Revision >= m.next() {
+		return errors.New("scope: the time of the scope that comes home is ahead of this one's")
+	}
+	*is = next
+	return nil
+}
+
+// bringCost is what a step may cost.
+func bringCost(mut *scope.CheckedMutation) int64 {
+	c := mut.Brings
+	return 256 + int64(len(c.Part)+len(c.Epoch)+32*len(c.Parts))/1024
+}
+
+// homecoming is what a scope held, as it comes home.
+type homecoming struct {
+	takeover
+	order []int64 // of leases
+}
+
+// read reads the parts of what a scope held.
+func (h *homing) read() *homecoming {
+	t := &homecoming{takeover: takeover{
+		leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object), redirects: make(map[string]scope.Redirect), charges: make(map[string]charge),
+	}}
+	for _, raw := range h.came {
+		var items []scope.Item
+		must.OK(canon.Decode(raw, &items), "reading a part of what a scope held")
+		for _, it := range items {
+			t.take(it)
+		}
+	}
+	return t
+}
+
+func (t *homecoming) take(it scope.Item) {
+	decode := func(v any) { must.OK(canon.Decode(it.Value, v), "reading a record of what a scope held") }
+	id := func() int64 { return int64(binary.BigEndian.Uint64(it.Key)) }
+	charges := func(of string) {
+		var c struct {
+			_       struct{} `cbor:",toarray"`
+			Entries []string
+			Amount  int64
+		}
+		decode(&c)
+		t.charges[of] = charge{c.Entries, c.Amount}
+	}
+	switch it.Kind {
+	case scope.ItemLease: // TTL, expiry, and what is attached, which follows from the keys
+		var n [4]uint64
+		rest := it.Value
+		for i := range n {
+			v, size := binary.Uvarint(rest)
+			n[i], rest = v, rest[size:]
+		}
+		t.leases[id()] = Lease{TTL: int64(n[0]), Expires: aweigh.Instant(n[1]), Keeper: aweigh.Hash(rest)}
+		t.order = append(t.order, id())
+	case scope.ItemLeaseCharge:
+		charges(leaseCharge(id()))
+	case scope.ItemKeyCharge:
+		charges(ofKey + string(it.Key))
+	case scope.ItemKey:
+		var v scope.KeyValue
+		decode(&v)
+		t.keys = append(t.keys, v)
+	case scope.ItemRedirect:
+		var r struct {
+			_      struct{} `cbor:",toarray"`
+			Object aweigh.UID
+			To     []byte
+			Until  aweigh.Instant
+		}
+		decode(&r)
+		t.redirects[string(it.Key)] = scope.Redirect{Key: it.Key, To: r.To, Object: r.Object, Until: r.Until}
+	case scope.ItemAliases:
+		var list struct {
+			_      struct{} `cbor:",toarray"`
+			Last   int64
+			Parent *scope.Parent
+			Held   []struct {
+				_      struct{} `cbor:",toarray"`
+				Key    []byte
+				Before int64
+			}
+		}
+		decode(&list)
+		o := object{parent: list.Parent}
+		for _, h := range list.Held {
+			o.held = append(o.held, held{string(h.Key), h.Before})
+		}
+		t.objects[aweigh.UID(it.Key)] = o
+	}
+}
+
+// comeHome takes back what a scope held, as an entry says.
+func (m *Model) comeHome(e *lineage.Entry) {
+	m.unmodelled("homecoming")
+	is := m.homings[string(e.Key)]
+	i := slices.IndexFunc(m.view.given, func(d scope.Delegation) bool { return bytes.Equal(d.Prefix, e.Key) })
+	if is == nil || !is.whole() || i < 0 {
+		m.block.differ = append(m.block.differ, fmt.Sprintf("%q comes home, and was not ordered to, or not all is there", e.Key))
+		return
+	}
+	t := is.read()
+	if below := m.block.told.Below; below != nil {
+		if of := below(is.child); of != nil {
+			m.block.differ = append(m.block.differ, of.closedWith(t)...)
+		}
+	}
+	m.begin(&scope.CheckedMutation{ID: is.order})
+	m.takeLeases(t)
+	uids := m.takeKeys(t, is.child, is.order, e.Key)
+	for of, o := range t.objects { // order-free: each for itself
+		m.view.objects[uids[of]] = o
+	}
+	for key, r := range t.redirects { // order-free: each for itself
+		if u, ok := uids[r.Object]; ok {
+			r.Object = u
+		}
+		m.view.redirects[key] = r
+	}
+	m.entry(lineage.Entry{Class: lineage.Folded, Key: e.Key, Prior: is.child, Posterior: is.order}, nil)
+	next := m.next()
+	m.commit()
+	m.view.Revision = next // also where no key came
+	m.view.folds = append(slices.Clone(m.view.folds), fold{prefix: e.Key, went: m.view.given[i].Revision, home: next})
+	m.view.given = slices.Delete(slices.Clone(m.view.given), i, i+1)
+	delete(m.homings, string(e.Key))
+}
+
+func (m *Model) takeLeases(t *homecoming) {
+	now, all := m.block.Header.Time, m.view.leases
+	for _, id := range t.order {
+		l := t.leases[id]
+		l.Expires = min(max(l.Expires, after(now, l.TTL)), end(now, l.TTL))
+		if was, ok := all[id]; ok {
+			was.Expires = max(was.Expires, l.Expires)
+			all[id] = was
+			continue
+		}
+		all[id] = l
+		if c, ok := t.charges[leaseCharge(id)]; ok {
+			m.charge(leaseCharge(id), c.entries, 1)
+		}
+	}
+}
+
+// takeKeys writes each key anew, and gives the identities of the objects by those that they had.
+func (m *Model) takeKeys(t *homecoming, from aweigh.ScopeID, order aweigh.Hash, prefix []byte) map[aweigh.UID]aweigh.UID {
+	uids := make(map[aweigh.UID]aweigh.UID)
+	for i, v := range t.keys {
+		is := lineage.Entry{Class: lineage.CameHome, Prior: v.Digest(), Reason: "from scope " + from.String()}
+		u, follows := uids[v.UID]
+		if follows {
+			is.Class, is.Reason = lineage.AliasFollow, ""
+		} else if u = v.UID; !m.mayComeHome(u, prefix) {
+			u = aweigh.NewUID(order, uint32(i))
+		}
+		if m.block.homes == nil {
+			m.block.homes = make(map[aweigh.UID]bool)
+		}
+		m.block.homes[v.UID] = true
+		uids[v.UID], v.UID, v.Version = u, u, v.Version+1
+		m.write(v, is)
+		if c, ok := t.charges[ofKey+string(v.Key)]; ok {
+			m.charge(ofKey+string(v.Key), c.entries, int64(len(v.Key)+len(v.Value)))
+		}
+	}
+	return uids
+}
+
+// mayComeHome reports whether an object keeps its identity: none has it here, or the one that went there.
+func (m *Model) mayComeHome(u aweigh.UID, prefix []byte) bool {
+	if m.block.homes[u] {
+		return false
+	}
+	last, handed := m.handed[u]
+	return m.chains[u] == 0 || handed && m.chains[u] == last.entry+1 && bytes.HasPrefix([]byte(last.key), prefix)
+}
+
+// handed is that an object went to another scope: the last key of it.
+type handed struct {
+	entry int64
+	key   string
+}
+
+// closedWith is what comes home of a scope other than what the model of that says it closed with.
+func (m *Model) closedWith(t *homecoming) (differ []string) {
+	look := func(ok bool, format string, args ...any) {
+		if !ok {
+			differ = append(differ, fmt.Sprintf("of a scope that closed at height %d, ", m.view.Height)+fmt.Sprintf(format, args...))
+		}
+	}
+	look(m.view.closed, "that did not close")
+	want := m.takeoverOf(m.keys(), m.genesis.Prefix())
+	look(len(t.keys) == len(want.keys), "%d keys come home, and it held %d", len(t.keys), len(want.keys))
+	for i := range min(len(t.keys), len(want.keys)) {
+		look(sameKv(&t.keys[i], &want.keys[i]), "%+v comes home, and it held %+v", t.keys[i], want.keys[i])
+	}
+	look(maps.Equal(t.leases, want.leases), "leases %+v come home, and it held %+v", t.leases, want.leases)
+	look(maps.EqualFunc(t.redirects, want.redirects, func(a, b scope.Redirect) bool { return same(a, b) }), "redirects %+v come home, and it held %+v", t.redirects, want.redirects)
+	look(maps.EqualFunc(t.charges, want.charges, func(a, b charge) bool { return a.amount == b.amount && slices.Equal(a.entries, b.entries) }),
+		"charges %+v come home, and it held %+v", t.charges, want.charges)
+	look(maps.EqualFunc(t.objects, want.objects, func(a, b object) bool { return same(a.parent, b.parent) && slices.Equal(a.held, b.held) }),
+		"names %+v come home, and it held %+v", t.objects, want.objects)
+	return differ
+}
+
+// voidAll ends all motions of a scope that goes home.
+func (m *Model) voidAll() {
+	for _, p := range m.docket.open() {
+		m.begin(p.mut)
+		m.close(p, scope.Ending{Fate: scope.Void, Reason: "the scope goes back to the one above, as that has ordered: propose it again there"})
+	}
+	m.view.closed = true
+}
+
+// wasElsewhere reports whether another scope decided about some of [key, end) as of a revision.
+func (v *View) wasElsewhere(key, end []byte, rev int64) bool {
+	return slices.ContainsFunc(v.folds, func(f fold) bool {
+		return f.went <= rev && rev < f.home && scope.Overlap(key, end, f.prefix, scope.PrefixEnd(f.prefix))
+	})
+}
+
+// homeSince is the revision from which on the history of [key, end) is whole.
+func (v *View) homeSince(key, end []byte) (rev int64) {
+	for _, f := range v.folds {
+		if scope.Overlap(key, end, f.prefix, scope.PrefixEnd(f.prefix)) {
+			rev = max(rev, f.home)
+		}
+	}
+	return rev
+}
