@@ -85,10 +85,12 @@ func (s *service) Scopes(ctx context.Context, req *connect.Request[aweighv1.Scop
 		x.NoticeNs = int64(i.Genesis.Notice())
 		if o := i.Order; o != nil {
 			x.YieldsNs = int64(o.Time.Add(i.Genesis.Notice()))
+			x.Folds = o.Folds()
 			for _, a := range o.Child.Anchors {
 				x.Successors = append(x.Successors, a.Name)
 			}
 		}
+		x.Closed = i.Epoch.Home != nil
 		x.Held, x.Bytes, x.BytesAllowed = i.Held, i.Head.Bytes, i.Epoch.Policy.Limits.ScopeBytes
 		x.Rate, x.RateAllowed = i.Rate, i.Epoch.Policy.Limits.Rate
 		for _, a := range i.Epoch.Roster.Anchors {

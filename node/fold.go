@@ -12,6 +12,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -62,6 +63,18 @@ func (d owner) home() *scope.Home {
 		return d.replica.epochs.epoch().Home
 	}
 	return nil
+}
+
+// follow learns where some keys are that the scope does not have: in scopes below it, or above if it has closed.
+func (f *remoteScope) follow(ctx context.Context, ranges referral.Ranges) error {
+	err := f.learn(ctx, ranges)
+	if err != nil && (owner{remote: f}).home() == nil {
+		f.catchUp(ctx)
+	}
+	if (owner{remote: f}).closed() {
+		return nil
+	}
+	return err
 }
 
 // followHome returns the segment that replaces one of a scope which closed, once the scope above has the keys; nil
@@ -128,7 +141,7 @@ func (n *Node) archive(id aweigh.ScopeID) (*Replica, error) {
 func (n *Node) throughFolds(ctx context.Context, entries []LineageEntry, more bool, limit int) ([]LineageEntry, bool, error) {
 	for i := 0; i < len(entries) && i+1 < limit; i++ {
 		from, ok := scope.ParseHome(entries[i].Reason)
-		if entries[i].Class != lineage.CameHome || !ok {
+		if entries[i].Class != lineage.CameHome || !ok || i+1 < len(entries) && entries[i+1].Scope == from { // the latter is done
 			continue
 		}
 		p, err := n.archive(from)
@@ -153,7 +166,8 @@ func (n *Node) throughFolds(ctx context.Context, entries []LineageEntry, more bo
 	return entries, more, nil
 }
 
-// awaitHome waits until the keys of a scope that closed are those of the scope above.
+// awaitHome waits until the keys of a scope that closed are those of the scope above. The error wraps machine.ErrBusy
+// if that takes too long.
 func (n *Node) awaitHome(ctx context.Context, above owner, d scope.Delegation) error {
 	if above.remote != nil {
 		above.remote.forget(d.Child) // which tells whether it has the keys
@@ -167,11 +181,17 @@ func (n *Node) awaitHome(ctx context.Context, above owner, d scope.Delegation) e
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: the keys of %q are on their way to the scope above: %w", scope.ErrElsewhere, d.Prefix, ctx.Err())
+			return fmt.Errorf("%w: the keys of %q are on their way to the scope above, and nothing was done; try again", machine.ErrBusy, d.Prefix)
 		case <-above.replica.runner.replies.done:
 			return above.replica.runner.replies.stopped
 		}
 	}
+}
+
+// cameHome reports whether the scope above has the keys of a replica's scope again.
+func (n *Node) cameHome(c *Replica) bool {
+	p := n.parent(c.id)
+	return p != nil && !p.vacant.Load() && !delegates(p.Delegations(), c.id)
 }
 
 // delegates reports whether a child is among delegations.
@@ -217,8 +237,8 @@ func (n *Node) tendFold(p *Replica, d scope.Delegation) {
 	}
 }
 
-// seatRank is the place of this node's anchor among those of the scope that this node reaches, itself included; -1 if it
-// is none of them.
+// seatRank is the place of this node's anchor among those of the scope that this node reaches, itself included; -1 if
+// it is none of them.
 func (n *Replica) seatRank() (rank int) {
 	s := n.Status()
 	if _, ok := s.Roster.Seat(s.Self); s.Self.IsZero() || !ok {

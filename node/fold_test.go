@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/lineage"
@@ -171,4 +173,100 @@ func res(ctx context.Context, t *testing.T, c *cluster, key string) int64 {
 		t.Fatalf("reading %s: %v, %v", key, r.Kvs, err)
 	}
 	return r.Kvs[0].ModRevision
+}
+
+// TestOnceAcrossAFold: a client did not hear of its write, and asks again with the same nonce. Meanwhile the key came
+// home. It is done once.
+func TestOnceAcrossAFold(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	c := noticed(t, 4, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0, 1, 2, 3)
+	n := c.nodes[0]
+	once := Once{Nonce: []byte("the client's own"), ValidUntil: n.root.runner.now().Add(time.Minute)}
+	if r, err := n.Txn(ctx, putTxn("/b/1", "v"), once); err != nil || r.Code != scope.Applied {
+		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+	}
+	c.fold(ctx, "/b/")
+	c.home(1)
+	r, err := n.Txn(ctx, putTxn("/b/1", "v"), once)
+	if err != nil || r.Code != scope.Duplicate {
+		t.Errorf("the write is repeated: %s %s, %v", r.Code, r.Reason, err)
+	}
+	res, _, err := n.Range(ctx, []byte("/b/1"), nil, scope.Range{}, true)
+	if err != nil || len(res.Kvs) != 1 || res.Kvs[0].Version != 2 { // once by the client, once by the fold
+		t.Errorf("it is there as %+v, %v", res.Kvs, err)
+	}
+}
+
+// TestFoldsAreSeenFromAfar: a node that does not hold a scope writes and watches its keys while the scope comes home,
+// to a scope that the node holds, and then to one that it does not hold either.
+func TestFoldsAreSeenFromAfar(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	p := scope.OpenPolicy(quorum.BFT)
+	p.Children.Notice = time.Second
+	a, c := newHolders(t, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	for i, n := range c.nodes {
+		if r, err := n.root.Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, Once{}); err != nil || r.Code != scope.Applied && i == 0 {
+			t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+		}
+	}
+	c.delegateUnder(ctx, "", "/b/", p, 0, 1, 2, 3)
+	c.delegateUnder(ctx, "/b/", "/b/c/", p, 0, 1, 2, 3)
+	far := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.Follow = [][]byte{} })
+	t.Cleanup(func() { far.halt(t) })
+	o := far.Node
+	var watching sync.WaitGroup
+	watched, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	var heard atomic.Int64
+	watching.Go(func() {
+		err := o.Watch(watched, []byte("/b/c/1"), nil, 0, func(ch Changes) error {
+			heard.Add(int64(len(ch.Events)))
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, scope.ErrCompacted) && !errors.Is(err, ErrNotHeld) {
+			t.Errorf("the watch ends: %v", err)
+		}
+	})
+	written := 0
+	write := func(key string) {
+		t.Helper()
+		written++
+		r, err := o.Txn(ctx, putTxn(key, fmt.Sprint(written)), Once{})
+		if err != nil || r.Code != scope.Applied {
+			t.Fatalf("write %d of %s: %s %s, %v", written, key, r.Code, r.Reason, err)
+		}
+		if v := got(t, o, key, true); v != fmt.Sprint(written) {
+			t.Fatalf("%s is %q after write %d", key, v, written)
+		}
+	}
+	write("/b/c/1")
+	write("/b/1")
+	for i, n := range c.nodes { // to a scope that o does not hold
+		in, err := n.In("/b/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := in.Govern(ctx, scope.Folding([]byte("/b/c/")), Once{}); err != nil || r.Code != scope.Applied && i == 0 {
+			t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+		}
+	}
+	for begin := time.Now(); time.Since(begin) < 3*time.Second; {
+		write("/b/c/1")
+	}
+	c.fold(ctx, "/b/")
+	for begin := time.Now(); time.Since(begin) < 3*time.Second; {
+		write("/b/c/1")
+		write("/b/1")
+	}
+	c.home(1)
+	unwatch()
+	watching.Wait()
+	t.Logf("%d writes, and the watch heard %d changes", written, heard.Load())
 }

@@ -168,7 +168,7 @@ func (n *Node) rangePiece(ctx context.Context, p piece, r reading, views map[*Re
 	if p.remote != nil {
 		res, head, err = p.remote.rangeOf(ctx, p.Key, p.End, r.Range, r.linearizable)
 		if errors.Is(err, scope.ErrElsewhere) { // it has delegated some of them
-			err = cmp.Or(p.remote.learn(ctx, referral.Between(p.Key, p.End)), err)
+			err = cmp.Or(p.remote.follow(ctx, referral.Between(p.Key, p.End)), err)
 		}
 		if err == nil {
 			err = r.taken(res.Kvs)

@@ -172,7 +172,8 @@ func (n *Replica) headFor(ctx context.Context, key, end []byte) (h scope.Head, e
 func (l *WatchSegment) Done() int64 { return max(l.Closed, l.Next-1) }
 
 // Follow returns the segments that replace l once everything was read up to where its scope delegated some of its
-// keys, or went back to the scope above; nil if l continues as it is. The watch was requested from the revision from on.
+// keys, or went back to the scope above; nil if l continues as it is. The watch was requested from the revision from
+// on.
 func (n *Node) Follow(ctx context.Context, l *WatchSegment, from int64) (segments []*WatchSegment, err error) {
 	if home := l.of().home(); home != nil && l.Next > home.Revision {
 		return n.followHome(ctx, l, home, from)

@@ -66,9 +66,12 @@ type ScopeInfo struct {
 }
 
 // Scopes returns the scopes that this node holds, the root first and a child after its parent, and then those that it
-// knows of.
+// knows of. Scopes that came home are not among them.
 func (n *Node) Scopes() (all []ScopeInfo) {
 	for _, p := range n.Replicas() {
+		if (owner{replica: p}).closed() && n.cameHome(p) {
+			continue
+		}
 		s := p.Status()
 		all = append(all, ScopeInfo{
 			Genesis: *p.genesis, Head: s.Head, Epoch: p.epochs.epoch(), Anchor: !s.Self.IsZero(),

@@ -20,7 +20,7 @@ func (x *execution) comeHome(d *decided) error {
 	given, ok := x.next.own.given.find(prefix)
 	must.Hold(ok && bytes.Equal(given.Prefix, prefix) && given.Revocation != nil, "%q comes home, and was not delegated", prefix)
 	order := given.Revocation.Hash()
-	x.begin(&CheckedMutation{ID: order, Mutation: Mutation{Class: Govern}})
+	x.begin(new(CheckedMutation)) // what was decided is the order, of which the last entry tells
 	k := x.space.homing(given.Child)
 	var rec homing
 	if ok, err := x.view.record(k, &rec); err != nil || !ok {
@@ -157,10 +157,7 @@ func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, order aweigh.Ha
 		if err := x.attach(&KeyValue{}, &v); err != nil {
 			return err
 		}
-		e := lineage.Entry{Class: class, Key: v.Key, Object: v.UID, Prev: prev, Prior: prior}
-		if class == lineage.CameHome {
-			e.Reason = homeReason(from)
-		}
+		e := lineage.Entry{Class: class, Key: v.Key, Object: v.UID, Prev: prev, Prior: prior, Reason: homeReason(from)}
 		var err error
 		if e.Posterior, err = x.store(&v); err != nil {
 			return err

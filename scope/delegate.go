@@ -72,7 +72,7 @@ func (s *State) delegable(c *Child, own *region, p *Policy) (failure, err error)
 	case !bytes.HasPrefix(c.Prefix, own.prefix) || len(c.Prefix) == len(own.prefix):
 		return fmt.Errorf("%w: %q is not a part of %q", ErrElsewhere, c.Prefix, own.prefix), nil
 	case len(own.given.touching(c.Prefix, PrefixEnd(c.Prefix))) > 0:
-		return fmt.Errorf("%w: a scope has a prefix of %q, or that begins so, already", ErrElsewhere, c.Prefix), nil
+		return fmt.Errorf("%w: a scope has a prefix of %q, or that begins so, already; fold that first to put one between", ErrElsewhere, c.Prefix), nil
 	}
 	b, failure, err := s.binds(p)
 	if failure == nil && err == nil {

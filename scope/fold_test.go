@@ -80,7 +80,11 @@ func (r *realm) brings(by string, b *Bringing) Outcome {
 	if err != nil {
 		r.t.Fatalf("signing: %v", err)
 	}
-	return r.add(r.next(nil, nil, c)).Outcomes[0]
+	res := r.add(r.next(nil, nil, c))
+	for len(res.Outcomes) == 0 { // the block had to end an epoch
+		res = r.add(r.next(nil, nil, c))
+	}
+	return res.Outcomes[0]
 }
 
 // home brings all of a scope.
@@ -219,6 +223,28 @@ func TestFoldIsDelegationBackwards(t *testing.T) {
 	}
 	if events, _, err := above.state.Events(f.Home, above.state.Head().Revision, []byte("/b/"), []byte("/c"), 100); err != nil || len(events) < len(before) {
 		t.Errorf("%d changes from home on, %v", len(events), err)
+	}
+
+	above.add(above.next(nil, nil))
+	var home Finality
+	for i := range above.hands {
+		if above.hands[i].Final.Header.Height == f.Height {
+			home = above.hands[i].Final
+		}
+	}
+	for _, key := range []string{"/b/two", "/b/x"} { // the newest change of each is that it came home
+		a := Ancestry{Genesis: above.g, Handovers: above.hands, Head: above.final()}
+		proof, err := NewKeyProof(a, above.state, []byte(key), nil, home, nil)
+		if err != nil {
+			t.Fatalf("proving %s: %v", key, err)
+		}
+		if r, err := proof.Verify(above.g.Hash()); err != nil || r.Entry.Class != lineage.CameHome || string(r.Kv.Key) != key {
+			t.Errorf("the proof of %s shows %+v, %v", key, r.Entry, err)
+		}
+		proof.Change.Entry.Reason = ""
+		if _, err := proof.Verify(above.g.Hash()); err == nil {
+			t.Errorf("a proof of %s with another reason holds", key)
+		}
 	}
 
 	// And it can go again.

@@ -169,13 +169,18 @@ func (o *Origin) authorless(e *lineage.Entry, in *Epoch) error {
 	switch {
 	case e.Scope != h.Scope || e.Height != h.Height || e.Policy != h.Policy || e.Roster != h.Roster:
 		return errors.New("another block than the entry names")
-	case !e.Class.Clears() && e.Class != lineage.Update || !e.Author.IsZero() || len(e.Principal) > 0 || e.Reason == "":
+	case !byTime(e.Class) || !e.Author.IsZero() || len(e.Principal) > 0 || e.Reason == "":
 		return errors.New("a change that no mutation asked for, of a wrong class, with an author or without a reason")
 	case len(o.Mutation)+len(o.Author.Bytes)+len(o.Author.Scheme)+len(o.Bundle)+len(o.Signed)+len(o.Place.Path) > 0,
 		o.Bundled != 0, o.Reserve != 0, o.Mutations != lineage.Head{}, o.Place.Index != 0, o.Place.Size != 0:
 		return errors.New("an author of a change that no mutation asked for")
 	}
 	return nil
+}
+
+// byTime reports whether an entry of a class may be of no mutation: a lease ended, or a scope came home.
+func byTime(c lineage.Class) bool {
+	return c.Clears() || c == lineage.Update || c == lineage.CameHome || c == lineage.AliasFollow
 }
 
 // about reports whether an entry is about the mutation.

@@ -35,7 +35,7 @@ func (a *app) scopeCommand() *cobra.Command {
 		Example: "  aweigh scope create /registry/secrets/ --template critical\n  aweigh scope tree\n" +
 			"  aweigh policy show --scope /registry/secrets/",
 	}
-	return a.under(c, a.scopeCreate(), a.scopeRevoke(), a.scopeApprove(), a.scopeLs(), a.scopeTree(), a.scopeShow(), a.scopeTopology())
+	return a.under(c, a.scopeCreate(), a.scopeRevoke(), a.scopeFold(), a.scopeApprove(), a.scopeLs(), a.scopeTree(), a.scopeShow(), a.scopeTopology())
 }
 
 const scopeColumns = "For each scope: RATE is how many changes a second became final in all of it, of late, \"of\" how many\n" +
@@ -410,9 +410,9 @@ func rosterOf(ctx context.Context, in *client.Client) (scope.Roster, error) {
 
 func (a *app) scopeApprove() *cobra.Command {
 	c := &cobra.Command{
-		Use: "approve DECISION", Short: "Approve a delegation, or a revocation, that others proposed", Args: cobra.ExactArgs(1),
+		Use: "approve DECISION", Short: "Approve a delegation, a revocation or a fold that others proposed", Args: cobra.ExactArgs(1),
 		Long: "Approves, with the key of the anchor that answers, or with --here of all on this machine, an open decision to delegate a\n" +
-			"prefix or to revoke a scope: its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\"\n" +
+			"prefix, or to revoke or fold a scope: its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\"\n" +
 			"shows them.",
 	}
 	once, here := onceFlags(c), hereFlag(c)
@@ -423,7 +423,7 @@ func (a *app) scopeApprove() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		x, err := s.proposalNamed(r, args[0], "delegate", "revoke")
+		x, err := s.proposalNamed(r, args[0], "delegate", "revoke", "fold")
 		if err != nil {
 			return s.closed(ctx, args[0], err)
 		}

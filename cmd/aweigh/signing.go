@@ -76,7 +76,7 @@ func (s *session) warnLost(ctx context.Context, above *scope.Policy, d *scope.De
 	for _, w := range policytext.Lost(above, own, d) {
 		fmt.Fprintf(s.told, "aweigh: warning: %s\n", show.Line(w))
 	}
-	if own != nil && own.Hash() == d.Child.Policy.Hash() && s.governs(ctx, d.Child) {
+	if d.Kind == scope.Revoke && own != nil && own.Hash() == d.Child.Policy.Hash() && s.governs(ctx, d.Child) {
 		fmt.Fprintf(s.told, "aweigh: warning: this changes neither anchors nor policy of %s, which has them already; "+
 			"it begins their trust anew, and what is open there becomes void\n", show.Key(d.Child.Prefix))
 	}
@@ -107,10 +107,10 @@ func (s *session) governs(ctx context.Context, to *scope.Child) bool {
 	return true
 }
 
-// ownPolicy is the policy in force in the scope that a decision revokes; nil if there is none, or no node answers for
-// it.
+// ownPolicy is the policy in force in the scope that a decision revokes or folds; nil if there is none, or no node
+// answers for it.
 func (s *session) ownPolicy(ctx context.Context, d *scope.Decision) *scope.Policy {
-	if d.Kind != scope.Revoke || d.Child == nil {
+	if d.Kind != scope.Revoke && d.Kind != scope.Fold || d.Child == nil {
 		return nil
 	}
 	name := inScope(&aweighv1.Scope{Prefix: d.Child.Prefix})

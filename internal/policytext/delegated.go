@@ -12,19 +12,21 @@ import (
 // Lost reports which rules would not hold any more below a prefix for which a decision sets a policy: from then on
 // that policy alone decides what needs approval there, and which verbs there are. Until then the policy above does
 // so below a prefix that is delegated, and the scope's own policy, nil if it is not known, in a scope that is
-// revoked.
+// revoked or goes back to the scope above.
 func Lost(above, own *scope.Policy, d *scope.Decision) (all []string) {
 	child, now := d.Child, above
 	switch {
-	case child == nil || d.Kind != scope.Delegate && d.Kind != scope.Revoke:
+	case child == nil || d.Kind != scope.Delegate && d.Kind != scope.Revoke && d.Kind != scope.Fold:
 		return nil
-	case d.Kind == scope.Revoke && own == nil:
+	case d.Kind != scope.Delegate && own == nil:
 		return []string{fmt.Sprintf("the policy of %q is replaced, and is not known here: see with \"aweigh policy show\" which of its approvals and "+
 			"rules would not hold any more", child.Prefix)}
 	case d.Kind == scope.Revoke:
 		now = own
+	case d.Kind == scope.Fold:
+		now, child = own, &scope.Child{Prefix: child.Prefix, Policy: *above}
 	}
-	if now == own { // decisions of the scope above about itself stay
+	if d.Kind == scope.Revoke { // decisions of the scope above about itself stay
 		all = lostDecisions(own, child)
 	}
 	all = append(all, lostApprovals(now, child)...)

@@ -272,6 +272,9 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	author += "  " + r.Author.String()
 	if r.Entry.Mutation.IsZero() {
 		author = "no author: its time had come"
+		if from, ok := scope.ParseHome(r.Entry.Reason); ok {
+			author = fmt.Sprintf("no author: it came home from scope %s; \"aweigh history\" goes on there", from.Short())
+		}
 	}
 	signed := r.Origin
 	rows := [][]string{

@@ -39,6 +39,8 @@ type scopeJSON struct {
 	NoticeNs     int64    `json:"notice_ns"` // 0: it was founded for good
 	YieldsNs     int64    `json:"yields_ns,omitempty"`
 	Successors   []string `json:"successors,omitempty"`
+	Folds        bool     `json:"folds,omitempty"`
+	Closed       bool     `json:"closed,omitempty"`
 }
 
 // ScopeName is what people call a scope: its prefix, or / for the root scope.
@@ -77,7 +79,7 @@ func (p Printer) Scopes(r *aweighv1.ScopesResponse, tree bool) error {
 				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Parent: hex.EncodeToString(x.Parent), Depth: x.Depth, Name: x.Name,
 				Mode: x.Mode, Epoch: x.Epoch, Height: x.Height, Revision: x.Revision, BlockTimeNs: x.BlockTimeNs, Delegated: x.Delegated,
 				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, LostState: x.LostState, KeysHanded: x.KeysHanded, Held: x.Held,
-				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed, Rate: x.Rate, RateAllowed: x.RateAllowed, State: health(x), NoticeNs: x.NoticeNs, YieldsNs: x.YieldsNs, Successors: x.Successors,
+				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed, Rate: x.Rate, RateAllowed: x.RateAllowed, State: health(x), NoticeNs: x.NoticeNs, YieldsNs: x.YieldsNs, Successors: x.Successors, Folds: x.Folds, Closed: x.Closed,
 			}
 			if Key(x.Prefix) != string(x.Prefix) {
 				j.PrefixHex = hex.EncodeToString(x.Prefix)
@@ -171,8 +173,13 @@ func ago(d time.Duration) string {
 
 // handing reports that others are to govern a scope.
 func handing(x *aweighv1.Scope) string {
-	if x.YieldsNs == 0 {
+	switch {
+	case x.Closed:
+		return ", closed"
+	case x.YieldsNs == 0:
 		return ""
+	case x.Folds:
+		return ", folded"
 	}
 	return ", revoked"
 }
@@ -185,7 +192,13 @@ func revocable(x *aweighv1.Scope) string {
 	}
 	s := fmt.Sprintf("by the scope above, %v after it says so", time.Duration(x.NoticeNs))
 	switch due := time.Unix(0, x.YieldsNs); {
+	case x.Closed:
+		s += "; it has closed, and its keys are on their way to the scope above"
 	case x.YieldsNs == 0:
+	case x.Folds && time.Now().After(due.Add(5*time.Second)):
+		s += fmt.Sprintf("; due since %s: once a quorum of its anchors is there, it goes back to the scope above", instant(x.YieldsNs))
+	case x.Folds:
+		s += fmt.Sprintf("; from %s on it goes back to the scope above", instant(x.YieldsNs))
 	case time.Now().After(due.Add(5 * time.Second)):
 		s += fmt.Sprintf("; due since %s: once a quorum of its anchors is there, it is handed over to %s", instant(x.YieldsNs), strings.Join(x.Successors, ", "))
 	default:

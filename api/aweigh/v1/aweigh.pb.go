@@ -9252,6 +9252,8 @@ type Scope struct {
 	Rate          float64                `protobuf:"fixed64,23,opt,name=rate,proto3" json:"rate,omitempty"`                                    // changes a second that became final here, over the last seconds
 	RateAllowed   int64                  `protobuf:"varint,24,opt,name=rate_allowed,json=rateAllowed,proto3" json:"rate_allowed,omitempty"`    // changes a second that a node takes of its own clients, by the policy, 0: any number
 	LostState     bool                   `protobuf:"varint,25,opt,name=lost_state,json=lostState,proto3" json:"lost_state,omitempty"`          // this node's anchor there lost its record of ballots, and signs nothing in this epoch
+	Folds         bool                   `protobuf:"varint,26,opt,name=folds,proto3" json:"folds,omitempty"`                                   // the order is that its keys go back to the scope above
+	Closed        bool                   `protobuf:"varint,27,opt,name=closed,proto3" json:"closed,omitempty"`                                 // it takes no more changes: its keys are on their way to the scope above
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -9457,6 +9459,20 @@ func (x *Scope) GetRateAllowed() int64 {
 func (x *Scope) GetLostState() bool {
 	if x != nil {
 		return x.LostState
+	}
+	return false
+}
+
+func (x *Scope) GetFolds() bool {
+	if x != nil {
+		return x.Folds
+	}
+	return false
+}
+
+func (x *Scope) GetClosed() bool {
+	if x != nil {
+		return x.Closed
 	}
 	return false
 }
@@ -11373,7 +11389,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\flinearizable\x18\x01 \x01(\bR\flinearizable\"e\n" +
 	"\x0eScopesResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12(\n" +
-	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xa9\x05\n" +
+	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xd7\x05\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\fR\x06prefix\x12\x16\n" +
@@ -11405,7 +11421,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04rate\x18\x17 \x01(\x01R\x04rate\x12!\n" +
 	"\frate_allowed\x18\x18 \x01(\x03R\vrateAllowed\x12\x1d\n" +
 	"\n" +
-	"lost_state\x18\x19 \x01(\bR\tlostState\"\xda\x01\n" +
+	"lost_state\x18\x19 \x01(\bR\tlostState\x12\x14\n" +
+	"\x05folds\x18\x1a \x01(\bR\x05folds\x12\x16\n" +
+	"\x06closed\x18\x1b \x01(\bR\x06closed\"\xda\x01\n" +
 	"\n" +
 	"ActRequest\x12\x12\n" +
 	"\x04verb\x18\x01 \x01(\tR\x04verb\x12\x10\n" +
