@@ -30,14 +30,18 @@ const (
 	// foldRest is how long the replica of a scope that came home stays open, so that other nodes can read its last
 	// blocks.
 	foldRest = time.Minute
+	// foldLate is the same for a replica that has not read them itself.
+	foldLate = 10 * time.Minute
 )
 
 // folds notes which scopes of a node come home.
 type folds struct {
-	mu       sync.Mutex
-	since    map[aweigh.ScopeID]time.Time // by child, when this node first saw it closed
-	busy     map[aweigh.ScopeID]bool      // by child: bring runs
-	archives map[aweigh.ScopeID]*Replica  // of scopes that came home before the node started, as far as they were asked for
+	mu    sync.Mutex
+	since map[aweigh.ScopeID]time.Time // by child, when this node first saw it closed
+	busy  map[aweigh.ScopeID]bool      // by child: bring runs
+
+	opening  sync.Mutex                  // of archives, held while one is opened
+	archives map[aweigh.ScopeID]*Replica // of scopes that came home before the node started, as far as they were asked for
 }
 
 // first is when the node first saw a child closed. The caller holds the lock.
@@ -108,8 +112,8 @@ func (n *Node) archive(id aweigh.ScopeID) (*Replica, error) {
 	if p := n.replica(id); p != nil {
 		return p, nil
 	}
-	n.folds.mu.Lock()
-	defer n.folds.mu.Unlock()
+	n.folds.opening.Lock()
+	defer n.folds.opening.Unlock()
 	if p := n.folds.archives[id]; p != nil {
 		return p, nil
 	}
@@ -134,6 +138,16 @@ func (n *Node) archive(id aweigh.ScopeID) (*Replica, error) {
 	}
 	n.folds.archives[id] = p
 	return p, nil
+}
+
+// close releases the archives.
+func (f *folds) close() (err error) {
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	for _, p := range f.archives { // order-free: each for itself
+		err = errors.Join(err, p.release())
+	}
+	return err
 }
 
 // throughFolds adds to the entries about an object, newest first, those of scopes from which it came home. Of more than
@@ -264,16 +278,10 @@ func (n *Node) bring(ctx context.Context, p, c *Replica, d scope.Delegation) {
 		delete(n.folds.busy, d.Child)
 		n.folds.mu.Unlock()
 	}()
-	view, err := c.Read(ctx, false)
-	if err != nil {
-		return
-	}
-	defer view.Close()
-	h := c.History()
-	src := &scope.HomeSource{State: view.State, Genesis: c.Genesis(), Handovers: h.Handovers}
+	src := &scope.HomeSource{Genesis: c.Genesis(), Handovers: c.History().Handovers}
 	for ctx.Err() == nil && delegates(p.Delegations(), d.Child) {
 		changed := n.Changed()
-		done, err := n.bringNext(ctx, p, src, d)
+		done, err := n.bringNext(ctx, p, c, src)
 		switch {
 		case err != nil:
 			p.log.Debug("a scope is not home yet", "scope", string(d.Prefix), "error", err)
@@ -291,7 +299,7 @@ func (n *Node) bring(ctx context.Context, p, c *Replica, d scope.Delegation) {
 }
 
 // bringNext takes one step; done reports that nothing is left to bring.
-func (n *Node) bringNext(ctx context.Context, p *Replica, src *scope.HomeSource, d scope.Delegation) (done bool, err error) {
+func (n *Node) bringNext(ctx context.Context, p, c *Replica, src *scope.HomeSource) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timeout)
 	defer cancel()
 	v, err := p.Read(ctx, false)
@@ -302,12 +310,17 @@ func (n *Node) bringNext(ctx context.Context, p *Replica, src *scope.HomeSource,
 	if err = errors.Join(err, v.Close()); err != nil {
 		return false, err
 	}
-	at := slices.IndexFunc(all, func(h scope.Homing) bool { return h.Child == d.Child })
+	at := slices.IndexFunc(all, func(h scope.Homing) bool { return h.Child == c.id })
 	if at < 0 {
 		return true, nil
 	}
-	step, err := src.Next(&all[at], p.Limits().MutationBytes-bringRoom)
-	if err != nil || step == nil {
+	last, err := c.Read(ctx, false)
+	if err != nil {
+		return false, err
+	}
+	src.State = last.State
+	step, err := src.Next(&all[at], p.Limits().MutationBytes*3/4)
+	if err = errors.Join(err, last.Close()); err != nil || step == nil {
 		return step == nil, err
 	}
 	m := p.mutation(scope.Bring, canon.Encode(step), p.filled(Once{Justification: "the scope comes home"}))
@@ -319,9 +332,6 @@ func (n *Node) bringNext(ctx context.Context, p *Replica, src *scope.HomeSource,
 	return false, err
 }
 
-// bringRoom is left of a mutation's bytes for what is around its content.
-const bringRoom = 64 << 10
-
 // restFolded closes the replicas in scopes that came home to a replica's scope some time ago.
 func (n *Node) restFolded(ctx context.Context, p *Replica) error {
 	if p.vacant.Load() {
@@ -329,13 +339,20 @@ func (n *Node) restFolded(ctx context.Context, p *Replica) error {
 	}
 	for _, f := range p.given.Load().Folds() {
 		c := n.replica(f.Child)
-		if c == nil || delegates(p.Delegations(), f.Child) || !(owner{replica: c}).closed() {
+		if c == nil || delegates(p.Delegations(), f.Child) {
 			continue
 		}
+		rest := foldRest
+		if !(owner{replica: c}).closed() { // it still learns how its requests ended
+			rest = foldLate
+		}
 		n.folds.mu.Lock()
-		due := time.Since(n.folds.first(f.Child)) >= foldRest
+		since := n.folds.first(f.Child)
+		if time.Since(since) >= rest {
+			delete(n.folds.since, f.Child)
+		}
 		n.folds.mu.Unlock()
-		if !due {
+		if time.Since(since) < rest {
 			continue
 		}
 		p.log.Info("a scope came home, and its replica is closed", "scope", string(f.Prefix))

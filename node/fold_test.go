@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -269,4 +270,99 @@ func TestFoldsAreSeenFromAfar(t *testing.T) {
 	unwatch()
 	watching.Wait()
 	t.Logf("%d writes, and the watch heard %d changes", written, heard.Load())
+}
+
+// TestOnceAcrossAFoldAfterAll: the same where the scope above was compacted and the node started again, and at a node
+// that never held the scope that came home. The node that started again still knows the history of that scope.
+func TestOnceAcrossAFoldAfterAll(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	a, c := newFar(t, nil), &cluster{t: t}
+	var disks [4]vfs.FS
+	for i := range 4 {
+		disks[i] = vfs.NewMem()
+		a.start(i, disks[i])
+		c.nodes = append(c.nodes, a.running[i].Node)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	p := scope.OpenPolicy(quorum.BFT)
+	p.Children.Notice = time.Second
+	for i, n := range c.nodes {
+		if r, err := n.root.Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, Once{}); err != nil || r.Code != scope.Applied && i == 0 {
+			t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+		}
+	}
+	c.delegateUnder(ctx, "", "/b/", p, 0, 1, 2, 3)
+	far := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.Follow = [][]byte{} })
+	t.Cleanup(func() { far.halt(t) })
+	testwait.Until(t, "it follows", func() bool { return !far.Node.root.vacant.Load() && len(far.Node.root.Delegations()) == 1 })
+	once := func(nonce string) Once {
+		return Once{Nonce: []byte(nonce), ValidUntil: c.nodes[0].root.runner.now().Add(time.Minute)}
+	}
+	near, apart := once("one of a client"), once("one of another client")
+	for key, at := range map[string]*Node{"/b/1": c.nodes[3], "/b/2": far.Node} { // order-free
+		if r, err := at.Txn(ctx, putTxn(key, "v"), map[string]Once{"/b/1": near, "/b/2": apart}[key]); err != nil || r.Code != scope.Applied {
+			t.Fatalf("%s: %s %s, %v", key, r.Code, r.Reason, err)
+		}
+	}
+	c.fold(ctx, "/b/")
+	c.home(1)
+	testwait.Until(t, "it is home", func() bool { return far.Node.root.LastHead().Folded == 1 })
+	if r, err := far.Node.Txn(ctx, putTxn("/b/2", "v"), apart); err != nil || r.Code != scope.Duplicate {
+		t.Errorf("from afar: %s %s, %v", r.Code, r.Reason, err)
+	}
+	r, err := c.nodes[3].Txn(ctx, putTxn("/a", "x"), Once{})
+	if err == nil {
+		r, err = c.nodes[3].Compact(ctx, r.Revision, Once{})
+	}
+	if err != nil || r.Code != scope.Applied {
+		t.Fatalf("%s %s %v", r.Code, r.Reason, err)
+	}
+	a.running[3].halt(t)
+	a.running[3] = nil
+	a.start(3, disks[3])
+	again := a.running[3].Node
+	if r, err := again.Txn(ctx, putTxn("/b/1", "v"), near); err != nil || r.Code != scope.Duplicate {
+		t.Errorf("after a compaction and a restart: %s %s, %v", r.Code, r.Reason, err)
+	}
+	l, _, err := again.Lineage(ctx, []byte("/b/1"), 10)
+	if err != nil || len(l.Entries) != 2 || l.Entries[0].Class != lineage.CameHome || l.Entries[1].Class != lineage.Insert {
+		t.Errorf("the history is %+v, %v", l.Entries, err)
+	}
+}
+
+// TestAScopeThatHoldsTooMuchIsLeftAlone: it is not folded, and goes on, and makes no blocks without end.
+func TestAScopeThatHoldsTooMuchIsLeftAlone(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	c := noticed(t, 4, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0, 1, 2, 3)
+	for i := range 26 {
+		if r, err := c.nodes[0].Txn(ctx, putTxn(fmt.Sprint("/b/", i), strings.Repeat("v", 1_400_000)), Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+		}
+	}
+	p, err := c.nodes[0].In("/b/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := p.LastHead().Height
+	c.fold(ctx, "/b/")
+	time.Sleep(4 * time.Second) // the notice, and some attempts of each anchor
+	if n := p.LastHead().Height - before; n > 20 || p.LastHead().Closed {
+		t.Errorf("it made %d blocks, closed %v", n, p.LastHead().Closed)
+	}
+	for i := range 8 { // then it does
+		txn := scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte(fmt.Sprint("/b/", i))}}}
+		if r, err := c.nodes[0].Txn(ctx, txn, Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+		}
+	}
+	c.home(1)
+	if got := c.value(ctx, 2, "/b/20"); len(got) != 1_400_000 {
+		t.Errorf("a value came home with %d bytes", len(got))
+	}
 }

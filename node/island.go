@@ -66,13 +66,27 @@ var ErrNoIsland = errors.New("node: no provisional decision")
 // islandTick is how often a node looks whether an island is to be founded or to rejoin.
 const islandTick = 500 * time.Millisecond
 
-// parts returns the node's replicas in all scopes that it follows, and in its islands.
+// parts returns the node's replicas in all scopes that it follows, in its islands, and in scopes that came home lately.
 func (n *Node) parts() []*Replica {
 	all := n.Replicas()
 	n.islands.mu.Lock()
-	defer n.islands.mu.Unlock()
 	for _, is := range n.islands.all {
 		all = append(all, is.replica)
+	}
+	n.islands.mu.Unlock()
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if len(all) >= len(n.replicas) {
+		return all
+	}
+	listed := make(map[*Replica]bool, len(all))
+	for _, p := range all {
+		listed[p] = true
+	}
+	for _, p := range n.replicas { // order-free: each for itself
+		if !listed[p] {
+			all = append(all, p)
+		}
 	}
 	return all
 }

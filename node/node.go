@@ -205,6 +205,7 @@ func (n *Node) Close() (err error) {
 		for _, p := range n.parts() {
 			err = errors.Join(err, p.release())
 		}
+		err = errors.Join(err, n.folds.close())
 	})
 	return err
 }

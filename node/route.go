@@ -232,7 +232,7 @@ func (n *Node) route(ctx context.Context, keys referral.Ranges, class scope.Clas
 		undated := once
 		once := once.dated(at.time())
 		if repeated {
-			before, known, err := n.before(ctx, at, class, content, once)
+			before, known, err := n.before(ctx, at, keys, class, content, once)
 			if known || err != nil {
 				r = before
 				return err
@@ -292,9 +292,9 @@ func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head s
 }
 
 // stillOwns returns err, the error of a read of a key, or an error that says that the key was delegated before the
-// state that was read.
+// state that was read, or went back to the scope above.
 func (n *Replica) stillOwns(key []byte, err error) error {
-	if len(scope.Touching(n.Delegations(), key, nil)) > 0 {
+	if len(scope.Touching(n.Delegations(), key, nil)) > 0 || (owner{replica: n}).closed() {
 		return scope.ErrElsewhere
 	}
 	return err

@@ -60,7 +60,7 @@ func (n *Node) closedKnowing(ctx context.Context, p *Replica, revision, known in
 	for {
 		changed := n.Changed() // before reading, so that nothing falls in between
 		h, err := p.head(ctx)
-		if err != nil || h.ClosedTimestamp() >= revision {
+		if err != nil || h.ClosedTimestamp() >= revision || h.Closed {
 			return err
 		}
 		if known < revision {

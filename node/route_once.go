@@ -3,30 +3,24 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // before returns the outcome of a request in a scope above, if it was applied there. Everything that was ordered there
 // about keys of this scope is in this node's state, or, for a scope that it does not hold, in that of enough anchors.
-func (n *Node) before(ctx context.Context, at owner, class scope.Class, content []byte, once Once) (r machine.Receipt, known bool, err error) {
+func (n *Node) before(
+	ctx context.Context, at owner, keys referral.Ranges, class scope.Class, content []byte, once Once,
+) (r machine.Receipt, known bool, err error) {
 	again := once
 	again.Nonce = nonceAgain(once.Nonce)
-	if at.replica != nil { // it may have been applied in a scope that came home
-		for _, f := range at.replica.given.Load().Folds() {
-			c, err := n.archive(f.Child)
-			if err != nil || c == nil {
-				continue
-			}
-			for _, once := range []Once{once, again} {
-				was, ok, err := c.outcome(scope.ID(c.mutation(class, content, once).Encode()))
-				if err == nil && ok && was.Code == scope.Applied {
-					was.Code = scope.Duplicate
-					return was, true, nil
-				}
-			}
+	if at.replica != nil {
+		if r, known, err = n.beforeHome(ctx, at.replica, keys, class, content, once, again); known || err != nil {
+			return r, known, err
 		}
 	}
 	for d := at.genesis().Descent; d != nil; {
@@ -69,4 +63,63 @@ func (n *Replica) outcome(id aweigh.Hash) (r machine.Receipt, known bool, err er
 	r.Outcome = scope.Outcome{Mutation: id, Code: was.Code, Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded}
 	r.Height, r.Scope = was.Height, n.id
 	return r, known, errors.Join(err, n.views.release(s))
+}
+
+// beforeHome returns the outcome of a request in a scope that came home to a replica's scope since the request can have
+// been made, if it was applied there. The error wraps machine.ErrBusy if this node cannot tell.
+func (n *Node) beforeHome(
+	ctx context.Context, p *Replica, keys referral.Ranges, class scope.Class, content []byte, onces ...Once,
+) (r machine.Receipt, known bool, err error) {
+	h := p.LastHead()
+	if h.Folded == 0 {
+		return r, false, nil
+	}
+	v, err := p.Read(ctx, false)
+	if err != nil {
+		return r, false, err
+	}
+	patience := scope.MostLimits().Patience(true)
+	all, err := v.FoldsSince(scope.ClockRevision(h.Started, p.runner.now().Add(-patience)))
+	if err = errors.Join(err, v.Close()); err != nil {
+		return r, false, err
+	}
+	for _, f := range all {
+		about := false
+		keys(func(key, end []byte) bool {
+			about = scope.Overlap(key, end, f.Prefix, scope.PrefixEnd(f.Prefix))
+			return !about
+		})
+		if !about {
+			continue
+		}
+		for _, once := range onces {
+			was, ok, err := n.outcomeIn(ctx, f, class, content, once)
+			if err != nil {
+				return r, false, err
+			}
+			if ok && was.Code == scope.Applied {
+				was.Code = scope.Duplicate
+				return was, true, nil
+			}
+		}
+	}
+	return r, false, nil
+}
+
+// outcomeIn returns the outcome of a request of this node in a scope that came home, if it was ordered there.
+func (n *Node) outcomeIn(ctx context.Context, f scope.FoldRecord, class scope.Class, content []byte, once Once) (r machine.Receipt, known bool, err error) {
+	c, err := n.archive(f.Child)
+	if err != nil {
+		return r, false, err
+	}
+	if c != nil && (owner{replica: c}).closed() { // otherwise it lacks the last blocks
+		return c.outcome(scope.ID(c.mutation(class, content, once).Encode()))
+	}
+	if far := n.foreign(f.Child); far != nil {
+		if r, known, err = far.outcome(ctx, scope.ID(far.mutation(class, content, once).Encode())); err == nil {
+			return r, known, nil
+		}
+	}
+	return r, false, fmt.Errorf("%w: the keys of %q came home meanwhile, and this node cannot tell whether the request was carried out before; ask a node that held their scope",
+		machine.ErrBusy, f.Prefix)
 }

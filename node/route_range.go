@@ -212,7 +212,9 @@ func (n *Replica) ranged(ctx context.Context, key, end []byte, r reading) (res s
 		return res, head, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	head = v.Head()
+	if head = v.Head(); head.Closed && r.linearizable {
+		return res, head, scope.ErrElsewhere
+	}
 	res, err = r.of(v, key, end)
 	return res, head, err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -35,8 +36,8 @@ type CheckedBringing struct {
 	reached *Epoch
 }
 
-// maxHomeParts bounds the parts of what a scope held. What goes from scope to scope is bounded anyway.
-const maxHomeParts = 1 << 17
+// maxHomeParts bounds the parts of what a scope held.
+const maxHomeParts = 1 << 12
 
 // checkBringing reads a Bringing, and checks all of it but signatures.
 func checkBringing(content []byte) (*CheckedBringing, error) {
@@ -138,8 +139,8 @@ func (c *CheckedBringing) signed() (n int) {
 	return n
 }
 
-// bringUnits is what a step costs besides its bytes.
-const bringUnits = 256
+// bringUnits is what a step costs besides its bytes: the hashes of all parts are read and written.
+const bringUnits = 1500
 
 // cost is what a step may cost at most, by its form: its records are decoded and kept.
 func (c *CheckedBringing) cost() int64 {
@@ -155,19 +156,18 @@ type Homing struct {
 	Closed bool         // and that is its last
 	Parts  int64        // that there are, if it is closed
 	Next   int64        // part
-	Failed string       // why what it held cannot be taken; "": it can, as far as is known
 	at     aweigh.Hash
 }
 
 // homing is the record of a Homing.
 type homing struct {
-	_      struct{} `cbor:",toarray"`
-	Epoch  aweigh.Epoch
-	At     aweigh.Hash   // names what the next handovers start from
-	Home   *Home         // nil until the way leads to the end
-	Parts  []aweigh.Hash // their hashes
-	Next   int64
-	Failed string
+	_     struct{} `cbor:",toarray"`
+	Epoch aweigh.Epoch
+	At    aweigh.Hash   // names what the next handovers start from
+	Home  *Home         // nil until the way leads to the end
+	Parts []aweigh.Hash // their hashes
+	Next  int64
+	Bytes int64 // of the parts so far
 }
 
 func (s *space) homing(child aweigh.ScopeID) []byte { return s.at(atHoming, child[:]...) }
@@ -175,6 +175,9 @@ func (s *space) homing(child aweigh.ScopeID) []byte { return s.at(atHoming, chil
 func (s *space) homePart(child aweigh.ScopeID, index int64) []byte {
 	return binary.BigEndian.AppendUint64(s.at(atHomePart, child[:]...), uint64(index))
 }
+
+// mostHomeAhead is by how many revisions the scope that comes home may be ahead, so that it is waited for: an hour's.
+const mostHomeAhead = int64(time.Hour/time.Millisecond) << 20
 
 // Why a step is not the one to take.
 var (
@@ -201,7 +204,7 @@ func (s *State) Homings() (all []Homing, err error) {
 			return nil, err
 		}
 		if ok {
-			h.Epoch, h.Closed, h.Parts, h.Next, h.Failed, h.at = rec.Epoch, rec.Home != nil, int64(len(rec.Parts)), rec.Next, rec.Failed, rec.At
+			h.Epoch, h.Closed, h.Parts, h.Next, h.at = rec.Epoch, rec.Home != nil, int64(len(rec.Parts)), rec.Next, rec.At
 		}
 		all = append(all, h)
 	}
@@ -228,10 +231,12 @@ func (x *execution) bring(c *CheckedBringing) (failure, err error) {
 	if len(c.Part) == 0 {
 		failure = rec.goOn(c, d.Revocation)
 	} else {
-		failure = rec.next(c)
+		failure = rec.next(x.bounds, c)
 	}
-	if failure == nil && rec.whole() && rec.Home.Revision >= x.nextRevision() {
-		failure = errHomeAhead
+	if failure == nil && rec.whole() {
+		if ahead := rec.Home.Revision - x.nextRevision(); ahead >= 0 && ahead < mostHomeAhead { // beyond it, it is no revision
+			failure = errHomeAhead
+		}
 	}
 	if failure != nil {
 		return failure, nil
@@ -255,6 +260,9 @@ func (x *execution) bring(c *CheckedBringing) (failure, err error) {
 // whole reports whether all parts are there.
 func (h *homing) whole() bool { return h.Home != nil && h.Next == int64(len(h.Parts)) }
 
+// homeOverhead is how many bytes the records of a key take besides the key and its value, at most.
+const homeOverhead = 1 << 10
+
 // goOn takes handovers; failure is why they are not the next ones, or lead elsewhere.
 func (h *homing) goOn(c *CheckedBringing, order *Revocation) (failure error) {
 	switch e := c.reached; {
@@ -269,11 +277,14 @@ func (h *homing) goOn(c *CheckedBringing, order *Revocation) (failure error) {
 }
 
 // next takes a part; failure is why it is not the next one.
-func (h *homing) next(c *CheckedBringing) (failure error) {
+func (h *homing) next(b *Bounds, c *CheckedBringing) (failure error) {
 	if h.Home == nil || h.whole() || c.Index != h.Next || PartHash(c.Part) != h.Parts[c.Index] {
 		return errOtherStep
 	}
 	h.Next++
+	if h.Bytes += int64(len(c.Part)); h.Bytes > 2*int64(b.HandBytes)+homeOverhead*int64(b.HandKeys) { // no more can have been held
+		h.Parts = h.Parts[:h.Next]
+	}
 	return nil
 }
 
@@ -283,6 +294,7 @@ type HomeSource struct {
 	Genesis Genesis
 	// Handovers are those of blocks above a height, in order, at most so many.
 	Handovers func(above aweigh.Height, most int) ([]Handover, error)
+	parts     [][]byte // once they were read
 }
 
 // Next is the next step, of about so many bytes at most; nil if there is none.
@@ -293,14 +305,28 @@ func (src *HomeSource) Next(h *Homing, most int) (*Bringing, error) {
 	if h.Next >= h.Parts {
 		return nil, nil
 	}
-	parts, _, failure, err := src.State.Parts(h.Order)
-	if err == nil && failure == nil && int64(len(parts)) != h.Parts {
-		failure = errors.New("this node has other parts of it")
-	}
-	if failure != nil || err != nil {
-		return nil, cmp.Or(err, failure)
+	parts, err := src.all(h.Order)
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(parts)) != h.Parts:
+		return nil, errors.New("scope: this node has other parts of what comes home")
+	case len(parts[h.Next]) > most:
+		return nil, fmt.Errorf("scope: a part of what comes home has %d bytes: raise limits.mutation, limits.bundle and limits.block of the scope above", len(parts[h.Next]))
 	}
 	return &Bringing{Prefix: h.Prefix, Index: h.Next, Part: parts[h.Next]}, nil
+}
+
+// all are the parts of what the scope held.
+func (src *HomeSource) all(order aweigh.Hash) ([][]byte, error) {
+	if src.parts == nil {
+		parts, _, failure, err := src.State.Parts(order)
+		if failure != nil || err != nil {
+			return nil, cmp.Or(err, failure)
+		}
+		src.parts = parts
+	}
+	return src.parts, nil
 }
 
 // way is the next step of the way to the epoch in which the scope closed.
@@ -352,9 +378,9 @@ func (src *HomeSource) way(h *Homing, most int) (*Bringing, error) {
 		if e.Home == nil {
 			continue
 		}
-		parts, _, failure, err := src.State.Parts(e.Home.Order)
-		if failure != nil || err != nil {
-			return nil, cmp.Or(err, failure)
+		parts, err := src.all(e.Home.Order)
+		if err != nil {
+			return nil, err
 		}
 		for _, p := range parts {
 			b.Parts = append(b.Parts, PartHash(p))

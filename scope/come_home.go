@@ -13,7 +13,7 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// comeHome takes what a folded scope held, all of which is there, or records why no scope can have held it. Every key
+// comeHome takes what a folded scope held, all of which is there, or nothing and records why no scope can have held it. Every key
 // is written anew, at one revision: the history of a scope has no changes that come later than it says.
 func (x *execution) comeHome(d *decided) error {
 	prefix := d.Decision.Child.Prefix
@@ -39,15 +39,17 @@ func (x *execution) comeHome(d *decided) error {
 			return err
 		}
 	}
-	held, failure := unpack(prefix, rec.Home, parts)
-	if failure != nil { // more lied there than may
-		rec.Failed = reason(failure)
-		x.enter(lineage.Entry{Class: lineage.Failed, Key: prefix, Reason: rec.Failed})
-		return x.replace(k, rec)
+	held, failure := unpack(x.bounds, prefix, rec.Home, parts)
+	if failure == nil && rec.Home.Revision >= x.nextRevision() {
+		failure = errHomeAhead
+	}
+	if failure != nil { // more lied there than may: the keys come home, and nothing of what they are to have held
+		x.enter(lineage.Entry{Class: lineage.Failed, Key: prefix, Reason: reason(failure)})
+		held = new(handover)
 	}
 	x.setLeaf(prefix, HoldsScope, given.Child, true)
 	at := x.place()
-	if err := x.takeBack(prefix, given.Child, order, held); err != nil {
+	if err := x.takeBack(prefix, given.Child, held); err != nil {
 		return err
 	}
 	head := &x.next.head
@@ -109,7 +111,7 @@ func ParseHome(reason string) (from aweigh.ScopeID, ok bool) {
 }
 
 // takeBack writes what a scope with a prefix held.
-func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, order aweigh.Hash, held *handover) error {
+func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, held *handover) error {
 	now := x.block.Header.Time
 	for _, id := range held.order {
 		l := held.leases[id]
@@ -121,14 +123,14 @@ func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, order aweigh.Ha
 		until := min(max(l.expires, after(now, l.ttl)), leaseEnd(now, l.ttl))
 		if ok {
 			longer := was
-			longer.expires = max(was.expires, until)
+			longer.expires = max(was.expires, min(until, leaseEnd(now, was.ttl)))
 			x.setLease(id, &was, &longer)
 			continue
 		}
 		x.setLease(id, nil, &lease{ttl: l.ttl, expires: until, keeper: l.keeper})
 		x.next.head.Leases++
-		if c, ok := held.charges.leases[id]; ok {
-			if err := x.charge(x.space.chargeOfLease(id), heldLeases, charge{Entries: c.Entries, Amount: 1}); err != nil {
+		if name := x.pays(held.charges.leases[id], heldLeases, nil); name != "" {
+			if err := x.charge(x.space.chargeOfLease(id), heldLeases, charge{Entries: []string{name}, Amount: 1}); err != nil {
 				return err
 			}
 		}
@@ -141,7 +143,7 @@ func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, order aweigh.Ha
 		if chains[of] != 0 {
 			class, prev, v.UID = lineage.AliasFollow, chains[of], uids[of]
 		} else {
-			uid, last, err := x.homeUID(prefix, order, uint32(i), of)
+			uid, last, err := x.homeUID(prefix, uint32(i), of)
 			if err != nil {
 				return err
 			}
@@ -166,8 +168,8 @@ func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, order aweigh.Ha
 		if list != nil || class == lineage.AliasFollow {
 			chains[of] = v.Entry + 1
 		}
-		if c, ok := held.charges.keys[string(v.Key)]; ok {
-			if err := x.charge(x.space.chargeOfKey(v.Key), heldBytes, charge{Entries: c.Entries, Amount: v.size()}); err != nil {
+		if name := x.pays(held.charges.keys[string(v.Key)], heldBytes, v.Key); name != "" {
+			if err := x.charge(x.space.chargeOfKey(v.Key), heldBytes, charge{Entries: []string{name}, Amount: v.size()}); err != nil {
 				return err
 			}
 		}
@@ -182,46 +184,67 @@ func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, order aweigh.Ha
 	}
 	for i := range held.redirects {
 		r := &held.redirects[i]
+		_, names, err := x.newest(r.Key)
+		if err != nil {
+			return err
+		}
+		until := min(r.Until, now.Add(MaxRedirect))
+		if names || x.mayRedirect(until) != nil { // it is over, or there is no room for it
+			continue
+		}
 		if _, ok := uids[r.Object]; ok {
 			r.Object = uids[r.Object]
 		}
-		if err := x.redirectTo(r.Key, redirect{Object: r.Object, To: r.To, Until: r.Until}); err != nil {
+		if err := x.redirectTo(r.Key, redirect{Object: r.Object, To: r.To, Until: until}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// homeUID is the identity that an object has which comes home, and the place of its last entry here, plus one, if it
-// was here before. It keeps its own, unless an object of this scope has it that never went there: then liars gave it.
-func (x *execution) homeUID(prefix []byte, order aweigh.Hash, sub uint32, u aweigh.UID) (is aweigh.UID, last int64, err error) {
-	raw, ok, err := x.r.Get(x.space.at(atObject, u[:]...))
-	if err != nil {
-		return u, 0, err
+// pays is the entry of the policy to which something is charged that came home, by what it was charged to below; "" if
+// there is no such entry with such a quota, or if it does not permit the key.
+func (x *execution) pays(c charge, what measure, key []byte) string {
+	for i := range x.policy.Authors {
+		a := &x.policy.Authors[i]
+		if slices.Contains(c.Entries, a.Name) && a.Quota.most(what) > 0 && (key == nil || a.permits(VerbPut, key, nil)) {
+			return a.Name
+		}
 	}
-	if x.homes[u] {
-		return aweigh.NewUID(order, sub), 0, nil
+	return ""
+}
+
+// homeUID is the identity that an object has which comes home, and the place of its last entry here, plus one, if it
+// was here before. It keeps its own, unless another object of this scope has it: then liars gave it.
+func (x *execution) homeUID(prefix []byte, sub uint32, u aweigh.UID) (is aweigh.UID, last int64, err error) {
+	free, last, err := x.mayHave(prefix, u)
+	for hash := x.block.Hash(); !free && err == nil; hash = aweigh.Sum(hash[:]) { // which nothing below could know
+		u = aweigh.NewUID(hash, sub)
+		free, last, err = x.mayHave(prefix, u)
 	}
 	if x.homes == nil {
 		x.homes = make(map[aweigh.UID]bool)
 	}
 	x.homes[u] = true
-	if !ok {
-		return u, 0, nil
+	return u, last, err
+}
+
+// mayHave reports whether an object that comes home can have an identity, and the place of its last entry here.
+func (x *execution) mayHave(prefix []byte, u aweigh.UID) (ok bool, last int64, err error) {
+	if x.homes[u] {
+		return false, 0, nil
+	}
+	raw, was, err := x.r.Get(x.space.at(atObject, u[:]...))
+	if err != nil || !was {
+		return err == nil, 0, err
 	}
 	o, err := readObject(raw)
-	if err != nil {
-		return u, 0, err
-	}
-	if o.End == 0 || !bytes.HasPrefix(o.Key, prefix) {
-		return aweigh.NewUID(order, sub), 0, nil
+	if err != nil || o.End == 0 || !bytes.HasPrefix(o.Key, prefix) {
+		return false, 0, err
 	}
 	e, err := x.entryAt(o.End - 1)
-	if err != nil {
-		return u, 0, err
+	if err != nil || e.Class != lineage.HandedOver {
+		return false, 0, err
 	}
-	if e.Class != lineage.HandedOver {
-		return aweigh.NewUID(order, sub), 0, nil
-	}
-	return u, o.End, nil
+	return true, o.End, nil
 }

@@ -66,12 +66,16 @@ func (s *State) Folds() ([]FoldRecord, error) {
 	if s.head.Folded == 0 {
 		return nil, nil
 	}
-	var some []FoldRecord
-	err := s.eachFold(s.head.Compacted+1, func(f FoldRecord, _ []byte) bool {
-		some = append(some, f)
+	return s.FoldsSince(s.head.Compacted + 1)
+}
+
+// FoldsSince are the prefixes that came home at a revision or later, in the order in which they did.
+func (s *State) FoldsSince(revision int64) (all []FoldRecord, err error) {
+	err = s.eachFold(max(revision, 0), func(f FoldRecord, _ []byte) bool {
+		all = append(all, f)
 		return true
 	})
-	return some, err
+	return all, err
 }
 
 // eachFold visits what came home at a revision or later, with the encoded genesis of the scope that had it, until visit

@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -83,18 +84,22 @@ func TestLiarsBringNothing(t *testing.T) {
 		keys  int64
 		why   string
 	}{
-		"outside of the prefix":    {[]Item{changed(func(v *KeyValue) { v.Key = []byte("/a/1") })}, 1, "outside of"},
-		"from the future":          {[]Item{changed(func(v *KeyValue) { v.ModRevision = head.Revision + 5 })}, 1, "revisions"},
-		"changed before it was":    {[]Item{changed(func(v *KeyValue) { v.CreateRevision = 4 })}, 1, "revisions"},
-		"without a version":        {[]Item{changed(func(v *KeyValue) { v.Version = 0 })}, 1, "revisions"},
-		"on a lease that is none":  {[]Item{changed(func(v *KeyValue) { v.Lease = 9 })}, 1, "lease"},
-		"under another key":        {[]Item{item(ItemKey, "/b/y", good)}, 1, "no key"},
-		"twice":                    {[]Item{item(ItemKey, "/b/x", good), item(ItemKey, "/b/x", good)}, 2, "out of order"},
-		"fewer than it says":       {[]Item{item(ItemKey, "/b/x", good)}, 2, "1 keys"},
-		"a lease without a time":   {[]Item{item(ItemLease, id, (&lease{expires: 1}).record())}, 0, "no lease"},
-		"a lease twice":            {[]Item{item(ItemLease, id, some.record()), item(ItemLease, id, some.record())}, 0, "two of it"},
-		"a charge of no lease":     {[]Item{item(ItemLeaseCharge, id, charge{Entries: []string{"a"}, Amount: 1})}, 0, "two of it"},
-		"a charge of no key":       {[]Item{item(ItemKeyCharge, "/b/x", charge{Entries: []string{"a"}, Amount: 1})}, 0, "no charge"},
+		"outside of the prefix":        {[]Item{changed(func(v *KeyValue) { v.Key = []byte("/a/1") })}, 1, "outside of"},
+		"from the future":              {[]Item{changed(func(v *KeyValue) { v.ModRevision = head.Revision + 5 })}, 1, "revisions"},
+		"changed before it was":        {[]Item{changed(func(v *KeyValue) { v.CreateRevision = 4 })}, 1, "revisions"},
+		"without a version":            {[]Item{changed(func(v *KeyValue) { v.Version = 0 })}, 1, "revisions"},
+		"on a lease that is none":      {[]Item{changed(func(v *KeyValue) { v.Lease = 9 })}, 1, "lease"},
+		"under another key":            {[]Item{item(ItemKey, "/b/y", good)}, 1, "no key"},
+		"twice":                        {[]Item{item(ItemKey, "/b/x", good), item(ItemKey, "/b/x", good)}, 2, "out of order"},
+		"fewer than it says":           {[]Item{item(ItemKey, "/b/x", good)}, 2, "1 keys"},
+		"a lease without a time":       {[]Item{item(ItemLease, id, (&lease{expires: 1}).record())}, 0, "no lease"},
+		"a lease twice":                {[]Item{item(ItemLease, id, some.record()), item(ItemLease, id, some.record())}, 0, "two of it"},
+		"a charge of no lease":         {[]Item{item(ItemLeaseCharge, id, charge{Entries: []string{"a"}, Amount: 1})}, 0, "two of it"},
+		"a charge of no key":           {[]Item{item(ItemKeyCharge, "/b/x", charge{Entries: []string{"a"}, Amount: 1})}, 0, "no charge"},
+		"more versions than revisions": {[]Item{changed(func(v *KeyValue) { v.Version = 1<<63 - 2 })}, 1, "revisions"},
+		"names with too many versions": {[]Item{
+			item(ItemAliases, string(u[:]), aliases{Held: []held{{Key: []byte("/b/x"), Before: 1<<63 - 2}}}), item(ItemKey, "/b/x", good),
+		}, 1, "more versions"},
 		"a negative charge":        {[]Item{item(ItemKey, "/b/x", good), item(ItemKeyCharge, "/b/x", charge{Entries: []string{"a"}, Amount: -1})}, 1, "no charge"},
 		"names of nothing":         {[]Item{item(ItemAliases, string(u[:]), aliases{Held: []held{{Key: []byte("/b/x")}}})}, 0, "does not have"},
 		"two names without a list": {[]Item{item(ItemKey, "/b/x", good), changed(func(v *KeyValue) { v.Key = []byte("/b/y") })}, 2, "another key names"},
@@ -115,24 +120,38 @@ func TestLiarsBringNothing(t *testing.T) {
 		}
 		r.add(r.next(nil, nil))
 		r.checkDigest()
-		h := r.homing("/b/")
-		if h == nil || !strings.Contains(h.Failed, x.why) || r.state.Head().Delegated != 1 || len(r.live()) != len(before) {
-			t.Errorf("%s: %+v, and %d keys", name, h, len(r.live()))
+		said := ""
+		for i := head.LineageSize; i < r.state.Head().LineageSize; i++ {
+			if e, _, err := r.state.Lineage().Entry(i); err == nil && e.Class == lineage.Failed {
+				said = e.Reason
+			}
+		}
+		if !strings.Contains(said, x.why) || r.state.Head().Delegated != 0 || len(r.live()) != len(before) {
+			t.Errorf("%s: %q, and %d keys", name, said, len(r.live()))
 		}
 		if out := r.brings("c", &Bringing{Prefix: []byte("/b/"), Part: part}); out.Code != Failed {
 			t.Errorf("%s: it is brought again: %s", name, out.Code)
 		}
-		fails(t, r.world, r.put("/b/x", "no"), ErrElsewhere)
+		r.one(r.put("/b/x", "anew"))
 	}
 
-	// An identity that an object above has stays with that, and leases do not last for ever.
+	// An identity that an object above has stays with that, and so do its leases; quotas above bear nothing that they do
+	// not permit.
+	above.step(above.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{8}, TTL: 60}))
+	above.one(above.ops(leased("/a/lock", "held", 8)))
 	r := &realm{world: above.apart(), keys: above.keys, names: above.names, away: above.away}
+	other := string(binary.BigEndian.AppendUint64(nil, 8))
 	part := canon.Encode([]Item{
 		item(ItemLease, id, (&lease{ttl: 60, expires: 1 << 62}).record()),
-		changed(func(v *KeyValue) { v.UID, v.Lease = before["/a/1"].UID, 9 }),
-		changed(func(v *KeyValue) { v.Key = []byte("/b/y") }),
+		item(ItemLease, other, (&lease{ttl: MaxLeaseTTL, expires: 1 << 62}).record()),
+		changed(func(v *KeyValue) { v.UID = aweigh.NewUID(order.Hash(), 1) }),
+		changed(func(v *KeyValue) { v.Key, v.UID, v.Lease = []byte("/b/y"), before["/a/1"].UID, 9 }),
+		item(ItemKeyCharge, "/b/y", charge{Entries: []string{"anyone", "anyone", "nobody"}, Amount: 5}),
+		changed(func(v *KeyValue) { v.Key = []byte("/b/z") }),
+		item(ItemRedirect, "/b/m", redirect{Object: u, To: []byte("/b/z"), Until: 1 << 62}),
+		item(ItemRedirect, "/b/z", redirect{Object: u, To: []byte("/b/m"), Until: above.now.Add(time.Hour)}),
 	})
-	for _, b := range []*Bringing{c.claims(order.Hash(), head.Revision, 2, part), {Prefix: []byte("/b/"), Part: part}} {
+	for _, b := range []*Bringing{c.claims(order.Hash(), head.Revision, 3, part), {Prefix: []byte("/b/"), Part: part}} {
 		if out := r.brings("b", b); out.Code != Applied {
 			t.Fatalf("%s %s", out.Code, out.Reason)
 		}
@@ -140,11 +159,21 @@ func TestLiarsBringNothing(t *testing.T) {
 	r.add(r.next(nil, nil))
 	r.checkDigest()
 	now := r.live()
-	if now["/b/x"].UID == before["/a/1"].UID || now["/a/1"].UID != before["/a/1"].UID || now["/b/y"].UID != u {
-		t.Errorf("the objects are %v, %v and %v", now["/b/x"].UID, now["/a/1"].UID, now["/b/y"].UID)
+	x, y, z, a := now["/b/x"].UID, now["/b/y"].UID, now["/b/z"].UID, now["/a/1"].UID
+	if x != aweigh.NewUID(order.Hash(), 1) || y == x || y == a || a != before["/a/1"].UID || z != u {
+		t.Errorf("the objects are %v, %v, %v and %v", x, y, z, a)
 	}
-	if l, ok, err := r.state.Lease(9); err != nil || !ok || l.Expires > leaseEnd(r.now, 60) {
-		t.Errorf("the lease lasts until %d, %v, %v", l.Expires, ok, err)
+	for id := range int64(2) {
+		if l, ok, err := r.state.Lease(8 + id); err != nil || !ok || l.Expires > leaseEnd(r.now, 60) || l.TTL != 60 {
+			t.Errorf("lease %d lasts until %d, %v, %v", 8+id, l.Expires, ok, err)
+		}
+	}
+	if all, err := r.state.Usages(); err != nil || len(all) > 0 {
+		t.Errorf("entries without a quota are charged: %v, %v", all, err)
+	}
+	moved, err := r.state.Redirects([]byte("/b/"), []byte("/c"), 10)
+	if err != nil || len(moved) != 1 || string(moved[0].Key) != "/b/m" || moved[0].Until > r.now.Add(MaxRedirect) {
+		t.Errorf("redirects %v, %v", moved, err)
 	}
 }
 
@@ -159,7 +188,7 @@ func TestStepsThatAreNotNext(t *testing.T) {
 	if out := above.brings("a", early); out.Code != Failed || Failure(out.Reason).Error() != errNoFold.Error() {
 		t.Errorf("a scope that closes by another order: %s %s", out.Code, out.Reason)
 	}
-	ahead := c.claims(order.Hash(), 1<<60, 0)
+	ahead := c.claims(order.Hash(), ClockRevision(above.g.Time, above.now.Add(10*time.Minute)), 0)
 	if out := above.brings("a", ahead); out.Code != Failed || Failure(out.Reason).Error() != errHomeAhead.Error() {
 		t.Errorf("a scope whose time is ahead: %s %s", out.Code, out.Reason)
 	}

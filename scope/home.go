@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -77,14 +76,8 @@ func (s *State) foldable() error {
 // Parts are the encodings of all that the scope holds, in parts, and what its terms say of them if it closes by an
 // order. failure is the reason why it holds too much. Of a closed scope it gives what it closed with.
 func (s *State) Parts(order aweigh.Hash) (parts [][]byte, h Home, failure, err error) {
-	s, err = s.Begin()
-	if err != nil {
-		return nil, h, nil, err
-	}
-	x := newExecution(s, new(Block))
-	var held handover
-	prefix := []byte(s.head.Prefix)
-	if failure, err = held.gather(x, prefix, func(int, int) error { return nil }); failure != nil || err != nil {
+	held, failure, err := s.holdings()
+	if failure != nil || err != nil {
 		return nil, h, failure, err
 	}
 	h = Home{Order: order, Revision: s.head.Revision, Keys: int64(len(held.keys))}
@@ -105,8 +98,27 @@ func (s *State) Parts(order aweigh.Hash) (parts [][]byte, h Home, failure, err e
 		}
 	})
 	end()
+	if len(parts) > maxHomeParts {
+		failure = fmt.Errorf("%d parts to bring home, at most %d are taken", len(parts), maxHomeParts)
+	}
 	h.Parts = partsHash(hashes)
-	return parts, h, nil, nil
+	return parts, h, failure, nil
+}
+
+// holdings is all that the scope holds; failure is the reason why it is too much to go home.
+func (s *State) holdings() (held *handover, failure, err error) {
+	if s, err = s.Begin(); err != nil {
+		return nil, nil, err
+	}
+	held = new(handover)
+	failure, err = held.gather(newExecution(s, new(Block)), []byte(s.head.Prefix), func(int, int) error { return nil })
+	return held, failure, err
+}
+
+// TooMuch is the reason why the scope holds too much to go home; nil if it does not.
+func (s *State) TooMuch() (failure, err error) {
+	_, failure, err = s.holdings()
+	return failure, err
 }
 
 // items visits what is handed over, in order.
@@ -186,7 +198,7 @@ func (x *execution) voidMotions() error {
 
 // unpack reads all parts of what a scope held that had a prefix, and closed with h. failure is the reason why no scope
 // can have held it.
-func unpack(prefix []byte, h *Home, parts [][]byte) (held *handover, failure error) {
+func unpack(b *Bounds, prefix []byte, h *Home, parts [][]byte) (held *handover, failure error) {
 	held = &handover{
 		lists: make(map[aweigh.UID]*aliases), leases: make(map[int64]*lease),
 		charges: passedOn{keys: make(map[string]charge), leases: make(map[int64]charge)},
@@ -197,9 +209,13 @@ func unpack(prefix []byte, h *Home, parts [][]byte) (held *handover, failure err
 			return nil, err
 		}
 		for i := range items {
-			if err := held.take(prefix, h, &items[i]); err != nil {
-				return nil, fmt.Errorf("a record of %q: %w", items[i].Key, err)
+			it := &items[i]
+			if err := held.take(b, prefix, h, it); err != nil {
+				return nil, fmt.Errorf("a record of %q: %w", it.Key[:min(len(it.Key), 64)], err)
 			}
+		}
+		if len(held.keys)+len(held.redirects) > b.HandKeys || len(held.order) > b.HandKeys {
+			return nil, fmt.Errorf("more than %d keys, redirects or leases", b.HandKeys)
 		}
 	}
 	if int64(len(held.keys)) != h.Keys {
@@ -217,8 +233,8 @@ func decodePart(raw []byte) (items []Item, err error) {
 	return items, err
 }
 
-// take adds an item to what is handed over.
-func (h *handover) take(prefix []byte, home *Home, it *Item) error {
+// take adds an item to what is handed over. A version is at least one revision, so that no count is above that.
+func (h *handover) take(b *Bounds, prefix []byte, home *Home, it *Item) error {
 	ofKey := it.Kind == ItemKey || it.Kind == ItemKeyCharge || it.Kind == ItemRedirect
 	if ofKey && !bytes.HasPrefix(it.Key, prefix) {
 		return fmt.Errorf("it is outside of %q", prefix)
@@ -249,8 +265,13 @@ func (h *handover) take(prefix []byte, home *Home, it *Item) error {
 		return err
 	case ItemAliases:
 		list := new(aliases)
-		if err := canon.Decode(it.Value, list); err != nil || len(it.Key) != len(aweigh.UID{}) || len(list.Held) == 0 {
+		if err := canon.Decode(it.Value, list); err != nil || len(it.Key) != len(aweigh.UID{}) || len(list.Held) == 0 || len(list.Held) > b.Aliases {
 			return errors.New("no names of an object")
+		}
+		for i := range list.Held {
+			if n := list.Held[i].Before; n < 0 || n > home.Revision {
+				return errors.New("a name of an object with more versions than the scope has revisions")
+			}
 		}
 		u := aweigh.UID(it.Key)
 		if h.lists[u] != nil {
@@ -263,7 +284,7 @@ func (h *handover) take(prefix []byte, home *Home, it *Item) error {
 		if err := canon.Decode(it.Value, &v); err != nil || !bytes.Equal(v.Key, it.Key) {
 			return errors.New("no key")
 		}
-		if v.Version < 1 || v.Version == math.MaxInt64 || v.CreateRevision < 1 || v.ModRevision < v.CreateRevision || v.ModRevision > home.Revision {
+		if v.Version < 1 || v.Version > home.Revision || v.CreateRevision < 1 || v.ModRevision < v.CreateRevision || v.ModRevision > home.Revision {
 			return errors.New("its revisions are none that the scope had")
 		}
 		if v.Lease != 0 && h.leases[v.Lease] == nil {

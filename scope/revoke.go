@@ -79,8 +79,7 @@ func (s *State) obeyable(r *Revocation, at aweigh.Instant) (failure, err error) 
 		return fmt.Errorf("it is obeyed %v before the notice ends", g.Notice()-past), nil
 	}
 	if r.Folds() {
-		_, _, failure, err := s.Parts(r.Hash())
-		return failure, err
+		return s.TooMuch()
 	}
 	return nil, nil
 }
@@ -188,7 +187,11 @@ func (s *State) yield(e *Epoch, c *Child, carried agenda, ledger trust.Ledger, a
 	}
 	u := &succession{yields: true}
 	for i := range carried {
-		if carried[i].Decision.Kind != Yield {
+		switch carried[i].Decision.Kind {
+		case Yield:
+		case Return: // what came home is there, whoever governs
+			u.gives = append(u.gives, carried[i])
+		default:
 			u.dropped = append(u.dropped, dropped{carried[i], errors.New("the scope above has ordered that others govern")})
 		}
 	}

@@ -138,7 +138,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 	case atVersion:
 		return i.version(k, rec.Value)
 	case atNames, atAliases, atRedirect:
-		if i.named++; i.named > i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // redirects are handed over without an entry
+		if i.named++; i.named > i.want.LineageSize+i.state.bounds.Redirects+1 { // redirects are handed over without an entry
 			return nil, fmt.Errorf("%w: more records about names than entries in the lineage", ErrInvalid)
 		}
 		i.element(k, rec.Value)

@@ -39,6 +39,8 @@ func newAttack(name string) attack {
 	switch name {
 	case "mutiny":
 		return &mutiny{}
+	case "stubborn":
+		return &stubborn{}
 	case "forge":
 		return &forging{}
 	case "interject":

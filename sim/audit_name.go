@@ -4,6 +4,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // called is an alias at a height.
@@ -56,13 +57,14 @@ func (x *watch) names(n *Node) {
 	}
 }
 
-// once reads a node's whole lineage, those of the scopes above having been read: no
-// UID comes to be twice, in whichever scope, and nothing happens to an object after its
-// end, or in a scope that handed it over, but in the one that took it.
+// once reads a node's whole lineage, those of the scopes above having been read, and that of a scope that came home
+// before what came: no UID comes to be twice, in whichever scope, and nothing happens to an object after its end, or in
+// a scope that handed it over, but in the one that took it.
 func (x *watch) once(n *Node) {
-	if x.w.island { // its objects live in the scope as well
+	if x.w.island || x.read { // its objects live in the scope as well
 		return
 	}
+	x.read = true
 	if d := x.w.Genesis.Descent; d != nil && x.w.find(d.Parent).watch.lost {
 		return
 	}
@@ -80,6 +82,9 @@ func (x *watch) once(n *Node) {
 			ok = !known
 		case lineage.TakenOver:
 			ok = x.w.Genesis.Descent != nil && where == leaving(x.w.Genesis.Descent.Parent)
+		case lineage.CameHome:
+			where, known = x.cameFrom(&e)
+			ok = known
 		case lineage.HandedOver: // under each of its names
 			ok = ok || where == leaving(x.w.id)
 		}
@@ -93,6 +98,24 @@ func (x *watch) once(n *Node) {
 			x.lives[e.Object] = x.w.id
 		}
 	}
+}
+
+// cameFrom reads the lineage of the scope from which an object came home, and gives where the object was until then, and
+// whether that is right. What liars certify together may have been anywhere but here.
+func (x *watch) cameFrom(e *lineage.Entry) (where aweigh.ScopeID, ok bool) {
+	from, named := scope.ParseHome(e.Reason)
+	c := x.w.find(from)
+	if !named || c == nil {
+		return where, false
+	}
+	p := c.closedPart()
+	if p == nil || c.watch.lost {
+		where = x.lives[e.Object]
+		return where, where != x.w.id
+	}
+	c.watch.once(p)
+	where = x.lives[e.Object]
+	return where, where == c.id
 }
 
 // leaving stands for a scope that handed an object over.

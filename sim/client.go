@@ -203,6 +203,9 @@ func (c *client) submit(at *Node, d *operation, m scope.Mutation, try int, end f
 			if try > 0 {
 				w.watch.reach("late again")
 			}
+		case try == 0 && errors.Is(r.Refused, scope.ErrElsewhere): // the scope closed
+			open = false
+			w.at(time.Millisecond, func() { c.follow(at, d, m, end) })
 		case try == 0:
 			open = false
 			w.watch.forget(d)
@@ -235,6 +238,16 @@ func (c *client) submit(at *Node, d *operation, m scope.Mutation, try int, end f
 // follow asks for a write in the scope to which its key went meanwhile.
 func (c *client) follow(at *Node, d *operation, m scope.Mutation, end func()) {
 	next := at.part(d.key)
+	if me := c.busy; next.machine != nil && next.machine.Closed() && c.w.firing { // the key is on its way home
+		c.w.at(homeAgain, func() {
+			if c.busy == me {
+				c.follow(at, d, m, end)
+				return
+			}
+			d.nothing = true
+		})
+		return
+	}
 	if !c.w.firing || next.machine == nil || next.world == at.world {
 		d.nothing = true
 		end()
@@ -268,8 +281,13 @@ func (c *client) look(at *Node, d *operation, end func()) {
 			end()
 			return
 		}
-		if at.gave(d.key) {
-			w.at(time.Millisecond, func() { c.look(at.part(d.key), d, end) })
+		if wait, other := at.elsewhere(d.key); other {
+			me := c.busy
+			w.at(wait, func() {
+				if c.busy == me {
+					c.look(at.part(d.key), d, end)
+				}
+			})
 			return
 		}
 		end()
@@ -285,11 +303,22 @@ func (c *client) look(at *Node, d *operation, end func()) {
 	}
 }
 
-// gave reports whether a node's state has a key delegated.
-func (n *Node) gave(key string) bool {
-	all, err := n.state().Touching([]byte(key), nil)
+// elsewhere reports whether another scope decides about a key, as a node's state has it, and after what time to ask
+// there: the key was delegated, or went home.
+func (n *Node) elsewhere(key string) (after time.Duration, other bool) {
+	s := n.state()
+	if s.IsClosed() {
+		return homeAgain, true
+	}
+	all, err := s.Touching([]byte(key), nil)
 	must.OK(err, "reading the delegations")
-	return len(all) > 0
+	return time.Millisecond, len(all) > 0
+}
+
+// gave reports whether a node's state has a key in another scope.
+func (n *Node) gave(key string) bool {
+	_, other := n.elsewhere(key)
+	return other
 }
 
 // get is the content under a key in a node's state.

@@ -79,8 +79,6 @@ func (x *watch) executed(n *Node, height aweigh.Height) {
 func (x *watch) learn(n *Node, state *scope.State) bool {
 	m, head, log := x.exec.model, state.Head(), state.Lineage()
 	history := machine.History{Reader: n.Disk, Scope: x.w.id}
-	given, err := state.Delegations()
-	must.OK(err, "reading the delegations")
 	for m.Height() < head.Height {
 		before := m.At(m.Height())
 		b, err := history.Block(before.Height + 1)
@@ -88,7 +86,7 @@ func (x *watch) learn(n *Node, state *scope.State) bool {
 		if b.Header.Parent != before.Block || int(b.Header.Epoch) >= len(x.w.epochs) {
 			return false // a breach of agreement or rosters
 		}
-		told := model.Told{Epoch: x.w.epochs[b.Header.Epoch], First: before.Lineage, Delegations: given}
+		told := model.Told{Epoch: x.w.epochs[b.Header.Epoch], First: before.Lineage, Closes: head.Closed && b.Header.Height == head.Height, Below: x.w.closedModel}
 		told.Outcome = func(bundle, mutation aweigh.Hash) (scope.Receipt, bool) {
 			r, ok, err := state.OutcomeIn(bundle, mutation)
 			must.OK(err, "reading an outcome")
@@ -117,6 +115,15 @@ func (x *watch) learn(n *Node, state *scope.State) bool {
 		x.w.holds(Execution, n, len(differ) == 0, "block %d: %s", b.Header.Height, line(differ))
 	}
 	return m.At(head.Height).Block == head.Block
+}
+
+// closedModel is the model of a scope that closed, nil if there is none.
+func (w *World) closedModel(id aweigh.ScopeID) *model.Model {
+	c := w.find(id)
+	if c == nil || c.watch.lost || c.watch.exec.model == nil || !c.watch.exec.model.Closed() {
+		return nil
+	}
+	return c.watch.exec.model
 }
 
 // differs compares a node's changes since the last comparison, and now and then its whole state. A node whose

@@ -21,9 +21,18 @@ const askAgain = time.Second
 
 // government schedules the motions of the scenario.
 func (w *World) government() {
+	gone, back := make(map[string]int), make(map[string]int)
 	for _, m := range w.Scenario.Govern {
 		if m.Kind == "delegate" {
-			w.at(m.At, func() { w.delegate(m) })
+			nth := gone[m.Prefix]
+			gone[m.Prefix]++
+			w.at(m.At, func() { w.delegate(m, nth) })
+			continue
+		}
+		if m.Kind == "fold" {
+			nth := back[m.Prefix]
+			back[m.Prefix]++
+			w.at(m.At, func() { w.fold(m, nth) })
 			continue
 		}
 		if m.Kind == "revoke" {

@@ -18,10 +18,14 @@ import (
 const delegateAgain = 2 * time.Second
 
 // delegate makes the anchors of the scope that has a prefix hand it to a scope of
-// its own, and asks again until that is founded.
-func (w *World) delegate(m scenario.Motion) {
+// its own, and asks again until that is founded. nth counts the scopes that the prefix had before.
+func (w *World) delegate(m scenario.Motion, nth int) {
 	from := w.governing(m.Prefix)
-	if !w.firing || string(from.Genesis.Prefix()) == m.Prefix {
+	if !w.firing || len(w.foundedFor(m.Prefix)) > nth {
+		return
+	}
+	if string(from.Genesis.Prefix()) == m.Prefix { // it has to come home first
+		w.at(delegateAgain, func() { w.delegate(m, nth) })
 		return
 	}
 	by := from.sitting()
@@ -33,7 +37,7 @@ func (w *World) delegate(m scenario.Motion) {
 	}
 	w.say("a scope for %q is asked for", m.Prefix)
 	from.carry(scope.Decision{Kind: scope.Delegate, Child: w.descendant(m)}, by)
-	w.at(delegateAgain, func() { w.delegate(m) })
+	w.at(delegateAgain, func() { w.delegate(m, nth) })
 }
 
 // descendant is the scope that a motion founds.

@@ -151,7 +151,7 @@ func (x *watch) linearizable() {
 		if d.exceeded { // nothing was done, even if it is ordered again
 			continue
 		}
-		if d.kind == "name" || x.w.governing(d.key).watch.lost { // no register: see watch.names
+		if d.kind == "name" || x.w.forsaken(d.key) { // no register: see watch.names
 			continue
 		}
 		end := int64(d.end)

@@ -50,6 +50,9 @@ func (n *Node) heard(r *scope.Revocation) {
 	}
 	if r.Entry >= n.orders {
 		n.orders = r.Entry + 1
+		if n.stays(r) {
+			return
+		}
 		n.soon(machine.Ordered{Revocation: r})
 	}
 }
@@ -57,11 +60,19 @@ func (n *Node) heard(r *scope.Revocation) {
 // yields holds a change of government to the orders of the scope above, and reports whether
 // the epoch is one.
 func (x *standing) yields(w *World, n *Node, e *scope.Epoch) bool {
-	obeyed := n.state().Head().Obeyed
-	if obeyed == x.obeyed {
+	head := n.state().Head()
+	obeyed := head.Obeyed
+	if e.Home == nil && head.Closed { // in the same step, which went on to a later epoch
 		return false
 	}
+	if obeyed == x.obeyed {
+		w.holds(Obeyed, n, e.Home == nil, "epoch %d: it closes, and obeys no order", e.Number)
+		return e.Home != nil
+	}
 	x.obeyed = obeyed
+	if e.Home == nil && slices.ContainsFunc(w.above().orders, func(r *scope.Revocation) bool { return r.Folds() && r.Entry == obeyed }) {
+		return false // it came to hold too much, and will try again
+	}
 	at := slices.IndexFunc(w.above().orders, func(r *scope.Revocation) bool { return r.Entry+1 == obeyed })
 	w.holds(Obeyed, n, at >= 0, "epoch %d: it obeys an order, entry %d, that the scope above never gave", e.Number, obeyed-1)
 	if at < 0 {
@@ -69,6 +80,11 @@ func (x *standing) yields(w *World, n *Node, e *scope.Epoch) bool {
 	}
 	r := w.above().orders[at]
 	w.holds(Obeyed, n, e.Time >= r.Time.Add(w.Genesis.Notice()), "epoch %d begins %v after an order, before its notice ends", e.Number, e.Time.Sub(r.Time))
+	if r.Folds() {
+		w.holds(Obeyed, n, e.Home != nil && e.Home.Order == r.Hash() && w.ordered(r), "epoch %d: it is ordered to close, and does not, or by another order", e.Number)
+		return true
+	}
+	w.holds(Obeyed, n, e.Home == nil, "epoch %d: it closes by an order that others shall govern", e.Number)
 	same := e.Policy.Hash() == r.Child.Policy.Hash() && len(e.Roster.Anchors) == len(r.Child.Anchors)
 	for i := range r.Child.Anchors {
 		same = same && e.Roster.Anchors[i].Key.ID() == r.Child.Anchors[i].Key.ID() && x.ledger.Len() == len(r.Child.Anchors)

@@ -150,7 +150,7 @@ func (x *healChecks) ask(n *Node) {
 
 // met reports whether all are final, and all nodes have come as far as that.
 func (x *healChecks) met() bool {
-	if x.w.watch.lost { // since an epoch in which more lie than may
+	if x.w.watch.lost || x.w.leaving() { // since an epoch in which more lie than may; or writes go to the scope above
 		x.why = ""
 		return true
 	}
@@ -187,7 +187,7 @@ func (w *World) startAllHealChecks() (all allHealChecks) {
 	}
 	all = append(all, root)
 	for _, c := range w.scopes[1:] {
-		if c.watch.lost || c.island {
+		if c.watch.lost || c.island || c.leaving() {
 			continue
 		}
 		if x := c.startHealChecks(); x != nil {

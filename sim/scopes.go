@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -17,16 +18,18 @@ func (n *Node) grow() {
 		return
 	}
 	given := n.machine.Delegations()
-	told := len(given)
+	told := 1
 	for i := range given {
+		told = 31*told + int(binary.BigEndian.Uint32(given[i].Child[:]))
 		if given[i].Revocation != nil {
-			told += 1 + int(given[i].Revocation.Entry)
+			told = 31*told + 1 + int(given[i].Revocation.Entry)
 		}
 	}
 	if told == n.opened {
 		return
 	}
 	n.opened = told
+	n.returned(given)
 	for _, d := range given {
 		c := n.world.below(n, d).Nodes[n.Index]
 		if c.machine != nil || c.gone {
@@ -100,6 +103,9 @@ func (w *World) reached() {
 	if d.Keys > 0 {
 		w.watch.reach("keys handed over")
 	}
+	if len(w.foundedFor(string(d.Prefix))) > 1 {
+		w.watch.reach("founded again")
+	}
 	if w.watch.lost {
 		w.watch.reach("hostile scope")
 	}
@@ -141,11 +147,18 @@ func (w *World) find(id aweigh.ScopeID) *World {
 func (w *World) governing(key string) *World {
 	best := w.scopes[0]
 	for _, c := range w.scopes[1:] {
-		if p := c.Genesis.Prefix(); !c.island && scope.Covers(p, []byte(key), nil) && len(p) > len(best.Genesis.Prefix()) {
+		if p := c.Genesis.Prefix(); !c.island && !c.homing.home && scope.Covers(p, []byte(key), nil) && len(p) > len(best.Genesis.Prefix()) {
 			best = c
 		}
 	}
 	return best
+}
+
+// forsaken reports whether too many lie, or did, in a scope that decides about a key.
+func (w *World) forsaken(key string) bool {
+	return slices.ContainsFunc(w.scopes[1:], func(c *World) bool {
+		return c.watch.lost && !c.island && scope.Covers(c.Genesis.Prefix(), []byte(key), nil)
+	})
 }
 
 // key is a key of the world's scope.

@@ -14,7 +14,7 @@ type settling []*World
 // settling is the scopes of the world that have to settle, none if the root scope has not.
 func (w *World) settling() (all settling) {
 	for _, c := range w.scopes {
-		if c.watch.lost || c.watch.outgrown {
+		if c.watch.lost || c.watch.outgrown || c.leaving() {
 			continue
 		}
 		if _, lacks := c.core(); lacks == 0 {
@@ -43,7 +43,10 @@ func (w *World) unanswered() (all uint64) {
 // done reports whether all is settled.
 func (s settling) done() bool {
 	for _, w := range s {
-		if w.unanswered() > 0 || w.watch.lacks() != "" || w.awaited() != "" {
+		if w.leaving() {
+			continue
+		}
+		if w.unanswered() > 0 || w.watch.lacks() != "" || w.awaited() != "" || w.homeless() != "" {
 			return false
 		}
 	}
@@ -53,6 +56,9 @@ func (s settling) done() bool {
 // demand holds that nothing is left to settle.
 func (s settling) demand(within time.Duration) {
 	for _, w := range s {
+		if w.leaving() {
+			continue
+		}
 		core, _ := w.core()
 		for _, n := range core {
 			if r := n.unanswered(); r != nil {
@@ -61,6 +67,9 @@ func (s settling) demand(within time.Duration) {
 		}
 		if why := w.awaited(); why != "" {
 			w.breach(Islands, nil, "%v after the faults were over %s", within, why)
+		}
+		if why := w.homeless(); why != "" {
+			w.breach(Settled, nil, "%v after the faults were over %s", within, why)
 		}
 		if why := w.watch.lacks(); why != "" {
 			w.breach(Settled, nil, "%v after the faults were over %s", within, why)

@@ -54,6 +54,7 @@ type watch struct {
 	counted  aweigh.Height // up to which findings.written counts
 	exec     execution
 	believed []belief // of verified readers, in blocks that no honest node is known to have yet
+	read     bool     // the lineage, in the end
 	outgrown bool     // the faulty came to weigh more than the budget
 	history
 }
@@ -391,7 +392,9 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 			x.reach("epoch change under fire")
 		}
 		w.at(0, w.probeLagging)
-		x.standing.enter(w, n, e)
+		if x.standing.enter(w, n, e); e.Home != nil {
+			w.closes(e)
+		}
 		x.ending.began(w)
 		x.pauses.began(w)
 		if faulty := x.weigh(); x.within && faulty > w.rules.Mode.FaultBudget(w.weights.Total()) { // the promise ends here

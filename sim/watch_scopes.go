@@ -6,6 +6,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -74,6 +75,9 @@ func (x *watch) count(n *Node, height aweigh.Height) {
 		b, err := history.Block(x.counted + 1)
 		must.OK(err, "reading a final block")
 		x.counted++
+		if !b.Header.Next.IsZero() {
+			x.countHomecomings(n, b)
+		}
 		for _, c := range b.Bundles {
 			for i := range c.Mutations() {
 				m := &c.Mutations()[i]
@@ -85,6 +89,51 @@ func (x *watch) count(n *Node, height aweigh.Height) {
 			}
 		}
 	}
+}
+
+// countHomecomings counts that a block wrote all keys of a scope anew which came home with it.
+func (x *watch) countHomecomings(n *Node, b *scope.Block) {
+	log := n.state().Lineage()
+	for i := b.Header.LineageSize; i < n.state().Head().LineageSize; i++ {
+		e, _, err := log.Entry(i)
+		must.OK(err, "reading an entry")
+		if e.Height > b.Header.Height {
+			return
+		}
+		if e.Class == lineage.Folded {
+			x.cameHome(n, x.w.find(e.Prior), b.Header.Height)
+		}
+	}
+}
+
+// cameHome counts one version more of each key that a scope brought home.
+func (x *watch) cameHome(n *Node, c *World, height aweigh.Height) {
+	c.homing.height = height
+	p := c.closedPart()
+	if p != nil {
+		c.watch.count(p, p.state().Height())
+	}
+	x.w.holds(Obeyed, n, c.homing.closed || c.watch.lost, "%q comes home at height %d, and is not closed", c.Genesis.Prefix(), height)
+	for i := range x.w.Scenario.Load.Keys {
+		key := x.w.keyName(i)
+		switch {
+		case !bytes.HasPrefix([]byte(key), c.Genesis.Prefix()):
+		case p == nil || c.watch.lost: // it may have done anything
+			x.unsure[key] = true
+		case x.written[key] > 0:
+			x.written[key]++
+		}
+	}
+}
+
+// closedPart is a node's part in the scope that has its last block, and does not lie; nil if there is none.
+func (w *World) closedPart() *Node {
+	for _, p := range w.Nodes {
+		if !p.excused() && p.founded() && p.state().IsClosed() {
+			return p
+		}
+	}
+	return nil
 }
 
 func (x *watch) puts(n *Node, t *scope.Txn, succeeded bool) {
@@ -109,7 +158,8 @@ func (x *watch) governs(key string) bool {
 	}
 	for _, c := range x.w.scopes[1:] {
 		d := c.Genesis.Descent
-		if d.Parent == x.w.id && d.Height < x.counted && scope.Covers(d.Prefix, []byte(key), nil) {
+		home := c.homing.height > 0 && c.homing.height < x.counted
+		if d.Parent == x.w.id && !home && d.Height < x.counted && scope.Covers(d.Prefix, []byte(key), nil) {
 			return false
 		}
 	}
@@ -129,7 +179,7 @@ func (x *watch) handed(n *Node) {
 	}
 	for i := range x.w.Scenario.Load.Keys {
 		key := x.w.keyName(i)
-		if !bytes.HasPrefix([]byte(key), x.w.Genesis.Prefix()) {
+		if !bytes.HasPrefix([]byte(key), x.w.Genesis.Prefix()) || x.unsure[key] {
 			continue
 		}
 		is, _ := n.get(key)
@@ -162,7 +212,7 @@ func (w *World) versions() {
 	for i := range w.Scenario.Load.Keys {
 		key := w.keyName(i)
 		c := w.governing(key)
-		if behind[c] {
+		if behind[c] || w.findings.unsure[key] {
 			continue
 		}
 		is, _ := best[c].get(key)

@@ -48,6 +48,7 @@ type World struct {
 	splits    []aweigh.Epoch      // that began as the scope split by itself
 	welcomed  int                 // liars' applications that the honest approved
 	orders    []*scope.Revocation // that the scope gave to those below, as honest nodes know them
+	homing    homecoming
 }
 
 // stage is shared by the scopes of a world.
@@ -94,6 +95,7 @@ type streams struct {
 	programs *rand.Rand // what their programs are
 	acts     *rand.Rand // what actors do
 	early    *rand.Rand // when machines are woken before their alarms
+	folds    *rand.Rand // what nodes bring of scopes that come home
 	isle     *rand.Rand // who founds islands, and what they and their scope are asked for
 }
 
@@ -111,7 +113,7 @@ func NewWorld(s scenario.Scenario, o Options) (*World, error) {
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
 	w := &World{byPeer: make(map[machine.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
 		Scenario: s, now: start, anchors: make(map[aweigh.AnchorID]int), bounds: scopeBounds(&s.Bounds),
-		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12), early: stream(22), isle: stream(23)},
+		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12), early: stream(22), isle: stream(23), folds: stream(24)},
 		trace:   sha256.New(), text: o.Trace, firing: true, made: newSignatures(),
 	}}
 	w.scopes = []*World{w}

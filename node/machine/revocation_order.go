@@ -55,6 +55,13 @@ func (o *order) propose(m *Machine, s *scope.State, at aweigh.Instant) *scope.Re
 		o.due = m.now.Add(min(m.cfg.Bounds.OrderSoon<<min(o.tried, 16), m.cfg.Bounds.OrderLate))
 		o.tried++
 	}
+	if r != nil && r.Folds() {
+		failure, err := s.TooMuch()
+		must.OK(err, "reading what the scope holds")
+		if failure != nil { // it may hold less later
+			return nil
+		}
+	}
 	return r
 }
 
@@ -70,13 +77,6 @@ func (o *order) on(s *scope.State, at aweigh.Instant) *scope.Revocation {
 	must.OK(err, "reading the genesis")
 	if !awaits || from > at {
 		return nil
-	}
-	if o.newest.Folds() {
-		_, _, failure, err := s.Parts(o.newest.Hash())
-		must.OK(err, "reading what the scope holds")
-		if failure != nil { // it may hold less later
-			return nil
-		}
 	}
 	return o.newest
 }

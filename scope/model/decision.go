@@ -39,6 +39,7 @@ func (m *Model) govern(mut *scope.CheckedMutation, out *scope.Outcome) {
 			m.block.differ = append(m.block.differ, "a decision is open, and cannot be: "+failure.Error())
 			return
 		}
+		m.folding[mut.ID] = d.Kind == scope.Fold // the motion may be forgotten before the epoch ends
 	}
 	if !opens || weighs {
 		e := lineage.Entry{Class: lineage.Voted, Posterior: mut.ID}

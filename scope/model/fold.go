@@ -37,8 +37,7 @@ type fold struct {
 func (m *Model) orders() {
 	for i := range m.block.told.Log {
 		e := &m.block.told.Log[i]
-		p := m.docket.motions[e.Mutation]
-		if e.Class != lineage.Revoked || p == nil || p.mut.Decision == nil || p.mut.Decision.Kind != scope.Fold {
+		if e.Class != lineage.Revoked || !m.folding[e.Mutation] {
 			continue
 		}
 		for _, d := range m.view.given {
@@ -188,13 +187,19 @@ func (m *Model) comeHome(e *lineage.Entry) {
 			m.block.differ = append(m.block.differ, of.closedWith(t)...)
 		}
 	}
-	m.begin(&scope.CheckedMutation{ID: is.order})
+	m.begin(new(scope.CheckedMutation)) // no client's
 	m.takeLeases(t)
-	uids := m.takeKeys(t, is.child, is.order, e.Key)
+	uids := m.takeKeys(t, is.child, e.Key)
 	for of, o := range t.objects { // order-free: each for itself
 		m.view.objects[uids[of]] = o
 	}
-	for key, r := range t.redirects { // order-free: each for itself
+	for _, key := range slices.Sorted(maps.Keys(t.redirects)) {
+		r, now := t.redirects[key], m.block.Header.Time
+		r.Until = min(r.Until, now.Add(scope.MaxRedirect))
+		named := slices.ContainsFunc(t.keys, func(v scope.KeyValue) bool { return string(v.Key) == key })
+		if named || r.Until <= now || int64(len(m.view.redirects)) >= m.bounds.Redirects {
+			continue
+		}
 		if u, ok := uids[r.Object]; ok {
 			r.Object = u
 		}
@@ -215,39 +220,49 @@ func (m *Model) takeLeases(t *homecoming) {
 		l := t.leases[id]
 		l.Expires = min(max(l.Expires, after(now, l.TTL)), end(now, l.TTL))
 		if was, ok := all[id]; ok {
-			was.Expires = max(was.Expires, l.Expires)
+			was.Expires = max(was.Expires, min(l.Expires, end(now, was.TTL)))
 			all[id] = was
 			continue
 		}
 		all[id] = l
-		if c, ok := t.charges[leaseCharge(id)]; ok {
-			m.charge(leaseCharge(id), c.entries, 1)
-		}
+		m.charge(leaseCharge(id), m.pays(t.charges[leaseCharge(id)], byLeases, ""), 1)
 	}
 }
 
 // takeKeys writes each key anew, and gives the identities of the objects by those that they had.
-func (m *Model) takeKeys(t *homecoming, from aweigh.ScopeID, order aweigh.Hash, prefix []byte) map[aweigh.UID]aweigh.UID {
+func (m *Model) takeKeys(t *homecoming, from aweigh.ScopeID, prefix []byte) map[aweigh.UID]aweigh.UID {
 	uids := make(map[aweigh.UID]aweigh.UID)
 	for i, v := range t.keys {
 		is := lineage.Entry{Class: lineage.CameHome, Prior: v.Digest(), Reason: "from scope " + from.String()}
 		u, follows := uids[v.UID]
 		if follows {
-			is.Class, is.Reason = lineage.AliasFollow, ""
-		} else if u = v.UID; !m.mayComeHome(u, prefix) {
-			u = aweigh.NewUID(order, uint32(i))
+			is.Class = lineage.AliasFollow
+		} else {
+			u = v.UID
+			for hash := m.block.Hash(); !m.mayComeHome(u, prefix); hash = aweigh.Sum(hash[:]) {
+				u = aweigh.NewUID(hash, uint32(i))
+			}
 		}
 		if m.block.homes == nil {
 			m.block.homes = make(map[aweigh.UID]bool)
 		}
-		m.block.homes[v.UID] = true
+		m.block.homes[u] = true
 		uids[v.UID], v.UID, v.Version = u, u, v.Version+1
 		m.write(v, is)
-		if c, ok := t.charges[ofKey+string(v.Key)]; ok {
-			m.charge(ofKey+string(v.Key), c.entries, int64(len(v.Key)+len(v.Value)))
-		}
+		m.charge(ofKey+string(v.Key), m.pays(t.charges[ofKey+string(v.Key)], byBytes, string(v.Key)), int64(len(v.Key)+len(v.Value)))
 	}
 	return uids
+}
+
+// pays is the first entry of the policy that has such a quota and permits a key, of those to which something was
+// charged below.
+func (m *Model) pays(c charge, b bound, key string) []string {
+	for _, a := range m.block.policy.Authors {
+		if slices.Contains(c.entries, a.Name) && b.of(a.Quota) > 0 && (key == "" || a.Permits(scope.VerbPut, []byte(key))) {
+			return []string{a.Name}
+		}
+	}
+	return nil
 }
 
 // mayComeHome reports whether an object keeps its identity: none has it here, or the one that went there.

@@ -123,7 +123,7 @@ func (w *world) brings(t *rapid.T, prefix string, c *world) {
 			w.turn()
 			continue
 		}
-		b, err := c.source().Next(h, []int{1, 100, 10_000}[pick(3)])
+		b, err := c.source().Next(h, mostOf(h, []int{1, 100, 10_000}[pick(3)]))
 		must(w.t, err)
 		by := w.keys[pick(len(w.keys))]
 		switch pick(16) {
@@ -137,7 +137,7 @@ func (w *world) brings(t *rapid.T, prefix string, c *world) {
 			if h.Closed {
 				later := *h
 				later.Next += int64(pick(3))
-				if other, err := c.source().Next(&later, 100); err == nil && other != nil {
+				if other, err := c.source().Next(&later, mostOf(&later, 100)); err == nil && other != nil {
 					b = other
 				}
 			}
@@ -249,4 +249,12 @@ func TestFoldingIsTheModels(t *testing.T) {
 		program(t, w, someKeys, false)
 		replayed(t, w, children, blocks)
 	})
+}
+
+// mostOf is how many bytes a step may have: a part is whole.
+func mostOf(h *scope.Homing, most int) int {
+	if h.Closed {
+		return 1 << 20
+	}
+	return most
 }

@@ -38,6 +38,7 @@ type Model struct {
 	programs  map[string]cel.Program
 	founded   map[aweigh.ScopeID]*takeover // what the scopes below began with
 	homings   map[string]*homing           // of scopes that are ordered to come home, by their prefixes
+	folding   map[aweigh.Hash]bool         // motions that scopes come home
 	handed    map[aweigh.UID]handed        // objects that went to scopes below
 	wrote     map[aweigh.UID][]int64       // entries of versions of objects
 	islands   map[aweigh.ScopeID]*isle     // on record
@@ -107,7 +108,7 @@ func open(g scope.Genesis) *Model {
 		redirects: make(map[string]scope.Redirect), access: scope.Access{Revision: 1},
 		charges: make(map[string]charge), full: make(map[string]aweigh.Instant),
 	}
-	m.homings, m.handed, m.wrote = make(map[string]*homing), make(map[aweigh.UID]handed), make(map[aweigh.UID][]int64)
+	m.folding, m.homings, m.handed, m.wrote = make(map[aweigh.Hash]bool), make(map[string]*homing), make(map[aweigh.UID]handed), make(map[aweigh.UID][]int64)
 	m.docket.motions, m.void = make(map[votes.MotionID]*motion), make(map[aweigh.Hash]*scope.Voided)
 	m.blocks = []*View{m.view}
 	return m
@@ -121,6 +122,9 @@ func (m *Model) Within(b *scope.Bounds) *Model {
 
 // Height is that of the last block.
 func (m *Model) Height() aweigh.Height { return m.view.Height }
+
+// Closed reports whether the scope went back to the one above.
+func (m *Model) Closed() bool { return m.view.closed }
 
 // At is the scope as of a height, nil if the model has not come as far.
 func (m *Model) At(height aweigh.Height) *View {

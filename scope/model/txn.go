@@ -86,8 +86,9 @@ func (m *Model) owns(key, end []byte) bool {
 	if !scope.Covers(m.genesis.Prefix(), key, end) {
 		return false
 	}
+	none := len(end) > 0 && !scope.ToEnd(end) && string(key) >= string(end) // the range has no keys
 	for _, d := range m.view.given {
-		if scope.Overlap(key, end, d.Prefix, scope.PrefixEnd(d.Prefix)) {
+		if !none && scope.Overlap(key, end, d.Prefix, scope.PrefixEnd(d.Prefix)) {
 			return false
 		}
 	}

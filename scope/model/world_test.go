@@ -141,7 +141,7 @@ func (w *world) block(evidence scope.Evidence, bundles ...*scope.CheckedBundle) 
 	}
 	want, differ := w.model.Apply(b, w.told(e, before))
 	if len(differ) > 0 {
-		w.t.Fatalf("block %d: %s", h.Height, differ[0])
+		w.t.Fatalf("%q block %d: %s", w.g.Prefix(), h.Height, differ[0])
 	}
 	for i := range want {
 		if !model.Same(res.Outcomes[i], want[i]) {
@@ -150,7 +150,7 @@ func (w *world) block(evidence scope.Evidence, bundles ...*scope.CheckedBundle) 
 	}
 	d := append(w.model.At(h.Height).CompareHead(w.state.Head()), w.model.At(h.Height).CompareSince(w.state, before.Height)...)
 	if len(d) > 0 {
-		w.t.Fatalf("block %d: %s", h.Height, d[0])
+		w.t.Fatalf("%q block %d: %s", w.g.Prefix(), h.Height, d[0])
 	}
 	return full
 }

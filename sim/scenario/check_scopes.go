@@ -8,20 +8,24 @@ import (
 // maxPrefix bounds the prefixes of scopes and keys.
 const maxPrefix = 64
 
-// about reports whether a motion sets a scope's government.
-func (m Motion) about() bool { return m.Kind == "delegate" || m.Kind == "revoke" }
+// about reports whether a motion sets a scope's government, or ends it.
+func (m Motion) about() bool { return m.Kind == "delegate" || m.Kind == "revoke" || m.Kind == "fold" }
 
 // founding checks a motion that founds a scope, or gives it to others.
 func (c *checker) founding(path string, s Scenario, i int) {
 	m := s.Govern[i]
-	if m.Kind == "revoke" {
+	if m.Kind != "delegate" {
 		c.need(s.Network.Notice > 0, path, "without network.notice, scopes are founded for good")
 		c.need(slices.ContainsFunc(s.Govern, func(o Motion) bool { return o.Kind == "delegate" && o.Prefix == m.Prefix }), path+".prefix", "no motion founds a scope for %q", m.Prefix)
 	}
 	c.need(0 < len(m.Prefix) && len(m.Prefix) <= maxPrefix, path+".prefix", "a prefix has between 1 and %d bytes", maxPrefix)
 	c.need(m.Node == 0 && m.Sponsor == 0 && m.EpochBlocks == 0 && m.EpochTime == 0 && m.Share == 0, path, "a motion about a scope says prefix, anchors and mode")
+	c.need(m.Kind != "fold" || len(m.Anchors) == 0 && m.Mode == "", path, "a scope comes home by its prefix alone")
 	for _, o := range s.Govern[:i] {
-		c.need(m.Kind != "delegate" || o.Kind != "delegate" || o.Prefix != m.Prefix, path+".prefix", "%q is delegated already", m.Prefix)
+		home := slices.ContainsFunc(s.Govern, func(f Motion) bool {
+			return f.Kind == "fold" && f.Prefix == m.Prefix && o.At < f.At && f.At < m.At
+		})
+		c.need(m.Kind != "delegate" || o.Kind != "delegate" || o.Prefix != m.Prefix || home, path+".prefix", "%q is delegated already", m.Prefix)
 	}
 	c.known(path+".mode", m.Mode, modes)
 	c.numbers(path+".anchors", m.Anchors, s.Network.Anchors+s.Network.Observers, "node")
@@ -47,6 +51,11 @@ func (c *checker) inScope(path string, s Scenario, r Role) {
 	c.period(path+".from", r.From)
 	c.period(path+".until", r.Until)
 	c.period(path+".every", r.Every)
+}
+
+// Folds reports whether scopes come home in the world.
+func (s Scenario) Folds() bool {
+	return slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Kind == "fold" })
 }
 
 // Nests reports whether scopes are founded in the world, or may be.

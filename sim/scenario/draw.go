@@ -91,6 +91,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0xfa57))}.fast(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x57b9))}.group(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x5911))}.split(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0xf01d5))}.folds(&s)
 	s.Load.Verified = 2 + drawing{rand.New(rand.NewPCG(seed, 0x7e4d))}.IntN(3)
 	return s
 }

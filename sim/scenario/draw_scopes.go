@@ -77,3 +77,40 @@ func (d drawing) hostile() (attacks []string) {
 	}
 	return attacks
 }
+
+// folds lets scopes of half of the worlds that have some come home, and some be founded again.
+func (d drawing) folds(s *Scenario) {
+	var founded []Motion
+	for _, m := range s.Govern {
+		if m.Kind == "delegate" {
+			founded = append(founded, m)
+		}
+	}
+	if len(founded) == 0 || !d.one(2) {
+		return
+	}
+	s.Network.Notice = d.between(time.Second, 1500*time.Millisecond)
+	if s.Load.Bursts == 0 { // or few would be home in time
+		s.Stop += d.between(2*time.Second, 5*time.Second)
+	}
+	s.Govern = slices.Clone(s.Govern)
+	for _, m := range founded {
+		for at := m.At; d.IntN(3) > 0; {
+			at += d.between(100*time.Millisecond, max(1500*time.Millisecond, s.Stop/6))
+			back := at + d.between(100*time.Millisecond, time.Second)
+			if back >= s.Stop || len(s.Govern) > maxMotions-4 {
+				break
+			}
+			s.Govern = append(s.Govern, Motion{Kind: "fold", Prefix: m.Prefix, At: at})
+			if d.one(2) {
+				break
+			}
+			s.Govern = append(s.Govern, Motion{Kind: "delegate", Prefix: m.Prefix, At: back, Anchors: d.Perm(s.Network.Anchors)[:1+d.IntN(min(s.Network.Anchors, 7))]})
+			at = back
+		}
+	}
+	if d.one(3) {
+		in := founded[d.IntN(len(founded))].Prefix
+		s.Roles = append(slices.Clone(s.Roles), Role{Attacks: []string{"stubborn"}, In: in, Anchors: []int{d.IntN(s.Network.Anchors)}, From: d.between(0, s.Stop/2)})
+	}
+}

@@ -40,6 +40,7 @@ var Attacks = []Named{
 	{"parrot", "votes on a motion once its outcome is clear, like the others"},
 	{"dawdle", "approves every motion late, when the time for an answer is over"},
 	{"mutiny", "makes believe that the scope above has ordered that its members govern alone"},
+	{"stubborn", "does not hear that its scope shall come home, makes believe that another one shall, and bends what is brought"},
 	{"forge", "sends every kind of message with signatures, certificates and proofs that are forged"},
 	{"interject", "proposes out of turn, as soon as it hears of a leader's block"},
 	{"pose", "signs changes that only others may make, and states that root or another asked for them"},
@@ -87,6 +88,7 @@ var motionKinds = []Named{
 	{"policy", "epochs become longer or shorter, or approvals ask for more or less"},
 	{"delegate", "a prefix goes to a scope of its own"},
 	{"revoke", "a scope that was delegated is given to other anchors"},
+	{"fold", "a scope that was delegated comes home"},
 }
 
 // Invariants are checked in every run. They hold of honest nodes, as long as
@@ -119,9 +121,9 @@ var Invariants = []Named{
 	{"closed", "what became of a motion never changes, and is the same at all nodes (P31, P34)"},
 	{"boxes", "a ballot that was taken is in the chain, in time or late, or waits where it was taken (P30, P34, P35)"},
 	{"isolation", "a scope writes, holds and decides about nothing but what it governs, whichever anchors lie in it"},
-	{"handover", "a prefix that goes to another scope takes along all that was written, and each write is done once, in one scope"},
+	{"handover", "a prefix that goes to another scope, or comes home, takes along all that was written, and each write is done once, in one scope"},
 	{"referred", "what a node that holds no scope is referred to and told is so, and is given again no longer than it may (P41)"},
-	{"obeyed", "a scope is given other anchors than it chose by an order of the scope above alone, after its notice (P42)"},
+	{"obeyed", "a scope is given other anchors than it chose, or closes, by an order of the scope above alone, after its notice; once closed, it applies no block (P42, P65)"},
 	{"islands", "what an island decided shows in its scope once the scope took it, comes or is set aside, each once, and carries no weight there (P53, P54)"},
 	{"execution", "outcomes, keys, leases, names, receipts, events and lineage are what a model makes of the final blocks (P22)"},
 	{"access", "actions, writes and changes of users are done where the policy's rules allow them, and denied elsewhere; no entry of authors has more than its quota (P46)"},
@@ -134,8 +136,8 @@ var Invariants = []Named{
 // ballotAttacks are those about motions. They are drawn only where there are some.
 var ballotAttacks = []string{"bury", "bothways", "stuff", "counterfeit", "heckle", "contradict", "bait", "parrot", "dawdle"}
 
-// scopeAttacks are those about scopes that can be revoked. They are drawn only where there are some.
-var scopeAttacks = []string{"mutiny"}
+// scopeAttacks are those about scopes that can be revoked, or come home. They are drawn only where there are some.
+var scopeAttacks = []string{"mutiny", "stubborn"}
 
 // besides are attacks that are drawn by themselves, on top of the others of a role.
 var besides = []string{"forge", "interject", "pose", "invent", "divide"}
@@ -226,6 +228,13 @@ var Goals = []Named{
 	{"healed", "progress was possible after the faults, and came"},
 	{"order obeyed", "a scope was given to other anchors by an order of the scope above"},
 	{"order obeyed under fire", "and so while liars lied or faults lasted"},
+	{"scope closed", "a scope ended by an order of the scope above"},
+	{"scope closed under fire", "and so while liars lied or faults lasted"},
+	{"scope came home", "what a closed scope held is the scope's above again"},
+	{"scope came home under fire", "and so while liars lied or faults lasted"},
+	{"hostile scope came home", "a scope came home in which more lie than may"},
+	{"bent step refused", "a step in which a scope comes home was refused, as it was bent, or its author has no seat"},
+	{"founded again", "a prefix that came home went to a scope of its own again"},
 	{"island founded", "anchors without a quorum decided provisionally"},
 	{"two islands", "two islands on the same keys were founded at one time"},
 	{"island rejoined", "all that an island decided came into its scope, or was set aside"},

@@ -63,7 +63,7 @@ type Network struct {
 	When        []string      `yaml:"when,omitempty"`        // predicates of the rules of load.acts, in the place of those of rules
 	Waits       []Wait        `yaml:"waits,omitempty"`       // approvals of what actors change; none
 	Partitions  []string      `yaml:"partitions,omitempty"`  // of the policy, as its text has them: prefix=/isle/ share=2/5 after=2s gather=1s window=1m
-	Notice      time.Duration `yaml:"notice,omitempty"`      // after which scopes that are founded can be revoked; 0: never
+	Notice      time.Duration `yaml:"notice,omitempty"`      // after which scopes that are founded can be revoked, or come home; 0: never
 }
 
 // Links states how frames travel. A frame takes the model's delay, which is
@@ -99,14 +99,14 @@ type Role struct {
 // Motion is a change of membership or policy that anchors ask for at a time,
 // and again until it is carried or Stop comes.
 type Motion struct {
-	Kind    string        `yaml:"kind"` // admit, retire, evict, attest, readmit, policy, delegate or revoke
+	Kind    string        `yaml:"kind"` // admit, retire, evict, attest, readmit, policy, delegate, revoke or fold
 	At      time.Duration `yaml:"at,omitempty"`
 	Node    int           `yaml:"node,omitempty"`    // its subject; not for policy
 	Sponsor int           `yaml:"sponsor,omitempty"` // for admit: the anchor that stands surety
 	By      []int         `yaml:"by,omitempty"`      // that approve; all honest anchors. An anchor retires by itself
 	Score   Share         `yaml:"score,omitempty"`   // for attest
-	// For delegate and revoke: the prefix that gets a scope of its own, and that scope's anchors.
-	// The scope that has the prefix until then decides.
+	// For delegate and revoke: the prefix that gets a scope of its own, and that scope's anchors; for fold the prefix
+	// alone. The scope that has the prefix otherwise decides.
 	Prefix  string `yaml:"prefix,omitempty"`
 	Anchors []int  `yaml:"anchors,omitempty"` // of the scope; all of the network
 	Mode    string `yaml:"mode,omitempty"`    // of the scope; the network's, or the one that it was founded with; for policy: bft or fast

@@ -64,7 +64,8 @@ type Failure struct {
 const enoughWorlds = 500
 
 // rare are goals that so few drawn worlds reach that only sweeps of manyWorlds must. Scenarios or tests reach them.
-var rare = []string{"warning credited", "readmitted", "verified read too old", "refused: other scope", "refused: false neighbours", "order obeyed under fire"}
+var rare = []string{"warning credited", "readmitted", "verified read too old", "refused: other scope", "refused: false neighbours", "order obeyed under fire",
+	"scope came home under fire", "hostile scope came home", "founded again"}
 
 // manyWorlds is how many worlds must reach every goal.
 const manyWorlds = 10_000
