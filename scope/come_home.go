@@ -13,8 +13,8 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// comeHome takes what a folded scope held, all of which is there, or nothing and records why no scope can have held it. Every key
-// is written anew, at one revision: the history of a scope has no changes that come later than it says.
+// comeHome takes what a folded scope held, all of which is there, or nothing and records why no scope can have held it.
+// Every key is written anew, at one revision: the history of a scope has no changes that come later than it says.
 func (x *execution) comeHome(d *decided) error {
 	prefix := d.Decision.Child.Prefix
 	given, ok := x.next.own.given.find(prefix)

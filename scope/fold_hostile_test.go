@@ -135,8 +135,8 @@ func TestLiarsBringNothing(t *testing.T) {
 		r.one(r.put("/b/x", "anew"))
 	}
 
-	// An identity that an object above has stays with that, and so do its leases; quotas above bear nothing that they do
-	// not permit.
+	// An identity that an object above has stays with that, and so do its leases; quotas above bear nothing that they
+	// do not permit.
 	above.step(above.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{8}, TTL: 60}))
 	above.one(above.ops(leased("/a/lock", "held", 8)))
 	r := &realm{world: above.apart(), keys: above.keys, names: above.names, away: above.away}

@@ -100,8 +100,8 @@ func (x *watch) once(n *Node) {
 	}
 }
 
-// cameFrom reads the lineage of the scope from which an object came home, and gives where the object was until then, and
-// whether that is right. What liars certify together may have been anywhere but here.
+// cameFrom reads the lineage of the scope from which an object came home, and gives where the object was until then,
+// and whether that is right. What liars certify together may have been anywhere but here.
 func (x *watch) cameFrom(e *lineage.Entry) (where aweigh.ScopeID, ok bool) {
 	from, named := scope.ParseHome(e.Reason)
 	c := x.w.find(from)

@@ -132,8 +132,8 @@ func (n *Node) returned(given []scope.Delegation) {
 	}
 }
 
-// bringHome lets nodes of anchors of the scope above bring what this one held: the first of them more often, and several
-// at once.
+// bringHome lets nodes of anchors of the scope above bring what this one held: the first of them more often, and
+// several at once.
 func (w *World) bringHome() {
 	above, rank := w.above(), 0
 	for _, n := range above.Nodes {

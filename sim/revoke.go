@@ -70,10 +70,11 @@ func (x *standing) yields(w *World, n *Node, e *scope.Epoch) bool {
 		return e.Home != nil
 	}
 	x.obeyed = obeyed
-	if e.Home == nil && slices.ContainsFunc(w.above().orders, func(r *scope.Revocation) bool { return r.Folds() && r.Entry == obeyed }) {
+	at := slices.IndexFunc(w.above().orders, func(r *scope.Revocation) bool { return r.Entry+1 == obeyed })
+	failed := func(r *scope.Revocation) bool { return r.Folds() && r.Entry == obeyed && w.ordered(r) }
+	if at < 0 && e.Home == nil && slices.ContainsFunc(w.above().orders, failed) {
 		return false // it came to hold too much, and will try again
 	}
-	at := slices.IndexFunc(w.above().orders, func(r *scope.Revocation) bool { return r.Entry+1 == obeyed })
 	w.holds(Obeyed, n, at >= 0, "epoch %d: it obeys an order, entry %d, that the scope above never gave", e.Number, obeyed-1)
 	if at < 0 {
 		return true

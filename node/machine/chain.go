@@ -319,7 +319,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	m.proofs.applied(k.block.Proofs)
 	m.polled(k)
 	m.recordTrust(k)
-	if k.block.Revocation != nil || k.result.Next != nil && m.order.due == 0 { // a prefix may have come home, or an order failed
+	if k.block.Revocation != nil || k.result.Next != nil && m.order.mayChange() {
 		m.order.look(m)
 	}
 	if k.result.Next == nil {

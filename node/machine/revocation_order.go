@@ -39,6 +39,10 @@ func (o *order) look(m *Machine) {
 	}
 }
 
+// mayChange reports whether the end of an epoch may change when the order is to be carried out: a scope cannot go home
+// while it has a prefix delegated, and may have failed to.
+func (o *order) mayChange() bool { return o.newest != nil && o.newest.Folds() }
+
 // An anchor that proposed to carry out an order does so again after leastPatience at first and mostPatience at most.
 // Other anchors may not know the order yet; then they give up each view in which it is proposed.
 const (
@@ -47,14 +51,16 @@ const (
 )
 
 // propose is like on, for a block that this anchor proposes. It puts off the next attempt, so that an order for which
-// other anchors do not vote does not hold up everything else. The notice must be over by this node's clock as well: a
-// scope whose time has run ahead does not shorten the notice.
+// other anchors do not vote, or which cannot be carried out now, does not hold up everything else, nor ask for one
+// empty block after another. The notice must be over by this node's clock as well: a scope whose time has run ahead
+// does not shorten the notice.
 func (o *order) propose(m *Machine, s *scope.State, at aweigh.Instant) *scope.Revocation {
-	r := o.on(s, min(m.now, at))
-	if r != nil {
-		o.due = m.now.Add(min(m.cfg.Bounds.OrderSoon<<min(o.tried, 16), m.cfg.Bounds.OrderLate))
-		o.tried++
+	if at = min(m.now, at); !o.waits(at) {
+		return nil
 	}
+	r := o.on(s, at)
+	o.due = m.now.Add(min(m.cfg.Bounds.OrderSoon<<min(o.tried, 16), m.cfg.Bounds.OrderLate))
+	o.tried++
 	if r != nil && r.Folds() {
 		failure, err := s.TooMuch()
 		must.OK(err, "reading what the scope holds")

@@ -196,9 +196,9 @@ func replayed(t *rapid.T, w *world, children []*world, blocks []*scope.Block) {
 	}
 }
 
-// TestFoldingIsTheModels runs random programs in a scope and in one that it delegates a prefix to and takes back, several
-// times. Every outcome, the lineage and all that can be read is what the models say, and what comes home is what the
-// scope below held. Executed again, all blocks lead to the same.
+// TestFoldingIsTheModels runs random programs in a scope and in one that it delegates a prefix to and takes back,
+// several times. Every outcome, the lineage and all that can be read is what the models say, and what comes home is
+// what the scope below held. Executed again, all blocks lead to the same.
 func TestFoldingIsTheModels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }

@@ -64,8 +64,8 @@ func (m *Model) compareVersions(d *Differences, s *scope.State, newest *scope.Ke
 	}
 }
 
-// versionsOf is how many versions of an object this scope wrote before an entry: those that it took over count, and what
-// only shows one under a further name does not.
+// versionsOf is how many versions of an object this scope wrote before an entry: those that it took over count, and
+// what only shows one under a further name does not.
 func (m *Model) versionsOf(u aweigh.UID, before int64) (n int64) {
 	return int64(len(slices.DeleteFunc(slices.Clone(m.wrote[u]), func(entry int64) bool { return entry >= before })))
 }
