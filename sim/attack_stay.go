@@ -36,20 +36,20 @@ func (x *stubborn) tick(l *liar) {
 	l.n.soon(machine.Ordered{Revocation: r})
 }
 
-// bendOne brings a step of a member's scope that was bent.
-func (p *Node) bendOne(n *Node) {
-	w := p.world
-	h := w.homingAt(n)
+// bendOne brings a step of a member's scope that was bent, through the node of an anchor of the scope above.
+func (n *Node) bendOne(above *Node) {
+	w := n.world
+	h := w.homingAt(above)
 	if h == nil || h.Closed && h.Next >= h.Parts {
 		return
 	}
-	src := &scope.HomeSource{State: p.state(), Genesis: w.Genesis, Handovers: machine.History{Reader: p.Disk, Scope: w.id}.Handovers}
+	src := &scope.HomeSource{State: n.state(), Genesis: w.Genesis, Handovers: machine.History{Reader: n.Disk, Scope: w.id}.Handovers}
 	b, err := src.Next(h, w.Genesis.Policy.Limits.MutationBytes)
 	if err != nil || b == nil {
 		must.Hold(w.watch.lost || err == nil, "bringing a scope home: %v", err)
 		return
 	}
-	p.liar.told("stubborn", "brings what was never held")
+	n.liar.told("stubborn", "brings what was never held")
 	bent, how := w.bendHome(b)
-	w.bring(n, bent, how)
+	w.bring(above, bent, how)
 }
