@@ -59,7 +59,7 @@ func (w *World) fold(m scenario.Motion, nth int) {
 		return
 	}
 	c := all[nth]
-	if c.leaving() {
+	if c.homing.home || c.mustLeave() {
 		return
 	}
 	w.say("%q shall come home, it is asked", m.Prefix)
@@ -68,12 +68,14 @@ func (w *World) fold(m scenario.Motion, nth int) {
 	again()
 }
 
-// leaving reports whether the scope above has ordered that this one comes home.
+// leaving reports whether the scope goes back to the one above, or has.
 func (w *World) leaving() bool {
-	if w.number == 0 || w.island {
-		return false
-	}
-	return w.homing.closed || w.homing.home || slices.ContainsFunc(w.above().orders, func(r *scope.Revocation) bool { return r.Folds() && w.ordered(r) })
+	return w.number > 0 && !w.island && (w.homing.closed || w.homing.home || w.mustLeave())
+}
+
+// mustLeave reports whether the scope above has ordered that this one comes home.
+func (w *World) mustLeave() bool {
+	return slices.ContainsFunc(w.above().orders, func(r *scope.Revocation) bool { return r.Folds() && w.ordered(r) })
 }
 
 // ordered reports whether an order is about this scope, and not about one that had its prefix before or has it later.
@@ -120,7 +122,7 @@ func (n *Node) returned(given []scope.Delegation) {
 			continue
 		}
 		c.homing.home = true
-		n.world.holds(Obeyed, n, c.leaving() && (c.homing.closed || c.watch.lost), "%q is taken back, and did not close by an order", c.Genesis.Prefix())
+		n.world.holds(Obeyed, n, c.mustLeave() && (c.homing.closed || c.watch.lost), "%q is taken back, and did not close by an order", c.Genesis.Prefix())
 		n.world.log(n, "home", "%q", c.Genesis.Prefix())
 		n.world.watch.reach("scope came home")
 		if n.world.firing && (n.world.faultsActive() || c.faultsActive()) {

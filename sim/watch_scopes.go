@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
@@ -101,6 +102,8 @@ func (x *watch) countHomecomings(n *Node, b *scope.Block) {
 			return
 		}
 		if e.Class == lineage.Folded {
+			known := slices.ContainsFunc(x.w.orders, func(r *scope.Revocation) bool { return r.Folds() && r.Hash() == e.Posterior })
+			x.w.holds(Obeyed, n, known, "%q comes home at height %d by an order that was never given", e.Key, e.Height)
 			x.cameHome(n, x.w.find(e.Prior), b.Header.Height)
 		}
 	}
