@@ -39,7 +39,8 @@ func TestDamageMetAtRunTimeStopsANode(t *testing.T) {
 			}
 		}
 		n.command("audit", "tail", "--api", p.api)
-		n.put(0, fmt.Sprintf("/fill/%06d", 19*k)) // and it looks for what this replaces
+		n.command("history", fmt.Sprintf("/fill/%06d", 19*k), "--api", p.api) // no start has read that
+		n.put(0, fmt.Sprintf("/fill/%06d", 19*k))
 	}
 	p.stopsBecause("the directory is damaged; move it away", "corrupt file "+store, ".sst")
 	if _, errs, code := n.command("node", "--data-dir", p.dir); code != exitStore {
