@@ -66,8 +66,11 @@ func (x *standing) yields(w *World, n *Node, e *scope.Epoch) bool {
 		return false
 	}
 	if obeyed == x.obeyed {
-		w.holds(Obeyed, n, e.Home == nil, "epoch %d: it closes, and obeys no order", e.Number)
-		return e.Home != nil
+		if e.Home == nil {
+			return false
+		}
+		w.holds(Obeyed, n, false, "epoch %d: it closes, and obeys no order", e.Number)
+		return true
 	}
 	x.obeyed = obeyed
 	at := slices.IndexFunc(w.above().orders, func(r *scope.Revocation) bool { return r.Entry+1 == obeyed })
