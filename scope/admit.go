@@ -31,7 +31,7 @@ func (e *Epoch) forbids(m *CheckedMutation, r Rights) error {
 func (e *Epoch) forbidsOutsider(m *CheckedMutation) error {
 	anchor := aweigh.AnchorID(m.Author)
 	if _, acts := e.seats[m.Author]; m.Class.alone() && !acts {
-		return denial{errRejoins}
+		return denial{errNoAnchorsNode}
 	}
 	switch {
 	case m.Class != Govern || m.Decision.Kind == Admit: // any key can ask to become an anchor

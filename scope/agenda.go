@@ -118,7 +118,7 @@ func (x *execution) conclude(u *succession, next aweigh.Epoch) error {
 		}
 	}
 	for i := range u.dropped {
-		if d := &u.dropped[i].Decision; d.Kind == Yield && d.folds() {
+		if d := &u.dropped[i].Decision; d.Kind == Yield && d.Child.folds() {
 			x.next.head.Obeyed-- // to be tried again
 		}
 		if err := x.dismiss(&u.dropped[i].decided, nil, u.dropped[i].why); err != nil {

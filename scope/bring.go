@@ -27,19 +27,18 @@ type Bringing struct {
 	Part      []byte        // empty while the way is shown
 }
 
-// CheckedBringing is a Bringing that is what it claims to be, apart from its signatures until these are verified, and
-// apart from what the state must know.
+// CheckedBringing is a Bringing of a proper form. Once it is verified, it is what it claims to be, apart from what the
+// state must know.
 type CheckedBringing struct {
 	Bringing
-	from    *Epoch      // nil for a part
 	start   aweigh.Hash // names what the handovers start from
-	reached *Epoch
+	reached *Epoch      // by them
 }
 
 // maxHomeParts bounds the parts of what a scope held.
 const maxHomeParts = 1 << 12
 
-// checkBringing reads a Bringing, and checks all of it but signatures.
+// checkBringing reads a Bringing. It leaves all that takes work for an author to verify, whose signature comes first.
 func checkBringing(content []byte) (*CheckedBringing, error) {
 	c := new(CheckedBringing)
 	if err := canon.Decode(content, &c.Bringing); err != nil {
@@ -48,45 +47,49 @@ func checkBringing(content []byte) (*CheckedBringing, error) {
 	if len(c.Prefix) == 0 || len(c.Prefix) > maxPrefix {
 		return nil, fmt.Errorf("a prefix of %d bytes", len(c.Prefix))
 	}
-	if len(c.Part) > 0 {
+	if c.isPart() {
 		if len(c.Genesis)+len(c.Epoch)+len(c.Handovers)+len(c.Parts) > 0 || c.Index < 0 || c.Index >= maxHomeParts {
 			return nil, errors.New("a part with something else, or of no place")
 		}
 		_, err := decodePart(c.Part)
 		return c, err
 	}
-	return c, c.checkWay()
-}
-
-// checkWay checks the handovers, but for their signatures.
-func (c *CheckedBringing) checkWay() (err error) {
 	switch {
 	case (len(c.Genesis) > 0) == (len(c.Epoch) > 0):
-		return errors.New("it starts from no epoch, or from two")
+		return nil, errors.New("it starts from no epoch, or from two")
 	case len(c.Handovers) == 0 || len(c.Handovers) > maxRejoinHandovers:
-		return fmt.Errorf("%d handovers, between 1 and %d are taken", len(c.Handovers), maxRejoinHandovers)
-	case c.Index != 0:
-		return errors.New("the place of a part, and no part")
+		return nil, fmt.Errorf("%d handovers, between 1 and %d are taken", len(c.Handovers), maxRejoinHandovers)
+	case c.Index != 0 || len(c.Parts) > maxHomeParts:
+		return nil, errors.New("the place of a part, and no part, or too many parts")
 	}
-	if len(c.Genesis) > 0 {
-		g, err := DecodeGenesis(c.Genesis)
-		if err != nil {
-			return err
-		}
-		c.start = GenesisHash(c.Genesis)
-		c.from, err = g.Epoch()
-		if err != nil {
-			return err
-		}
-	} else {
-		if c.from, err = decodeEpoch(c.Epoch); err != nil {
-			return err
-		}
-		c.start = epochDigest(c.Epoch)
+	return c, nil
+}
+
+// isPart reports whether it brings a part, rather than shows the way.
+func (b *Bringing) isPart() bool { return len(b.Part) > 0 }
+
+// verify follows the handovers, and checks the signatures of their certificates, of a roster within some limits.
+func (c *CheckedBringing) verify(verify votes.Verifier, lim Limits) (err error) {
+	if c.isPart() {
+		return nil
 	}
-	later := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil } // see verify
-	if c.reached, err = c.follow(later); err != nil {
+	n := 0
+	for i := range c.Handovers {
+		n += len(c.Handovers[i].Final.Certificate.Signatures)
+	}
+	if n > maxRejoinSigned+lim.Anchors {
+		return fmt.Errorf("%d signatures, at most %d are taken", n, maxRejoinSigned+lim.Anchors)
+	}
+	if c.reached, err = c.from(); err != nil {
 		return err
+	}
+	for i := range c.Handovers {
+		if c.reached.Home != nil {
+			return errors.New("handovers beyond the end of a scope")
+		}
+		if c.reached, err = c.reached.follow(c.Handovers[i], verify); err != nil {
+			return err
+		}
 	}
 	h := c.reached.Home
 	switch {
@@ -94,7 +97,7 @@ func (c *CheckedBringing) checkWay() (err error) {
 		return errors.New("parts of a scope that is not closed")
 	case h == nil:
 		return nil
-	case len(c.Parts) > maxHomeParts || partsHash(c.Parts) != h.Parts:
+	case partsHash(c.Parts) != h.Parts:
 		return errors.New("other parts than those that the scope closed with")
 	case h.Revision < 1 || h.Keys < 0:
 		return errors.New("a scope of no revision")
@@ -102,42 +105,22 @@ func (c *CheckedBringing) checkWay() (err error) {
 	return nil
 }
 
+// from is the epoch from which the handovers lead on.
+func (c *CheckedBringing) from() (*Epoch, error) {
+	if len(c.Epoch) > 0 {
+		c.start = epochDigest(c.Epoch)
+		return decodeEpoch(c.Epoch)
+	}
+	c.start = GenesisHash(c.Genesis)
+	g, err := DecodeGenesis(c.Genesis)
+	if err != nil {
+		return nil, err
+	}
+	return g.Epoch()
+}
+
 // Reached is the epoch to which the way leads that is shown; nil if none is.
 func (c *CheckedBringing) Reached() *Epoch { return c.reached }
-
-// follow is the epoch to which the handovers lead.
-func (c *CheckedBringing) follow(verify votes.Verifier) (e *Epoch, err error) {
-	e = c.from
-	for i := range c.Handovers {
-		if e.Home != nil {
-			return nil, errors.New("handovers beyond the end of a scope")
-		}
-		if e, err = e.follow(c.Handovers[i], verify); err != nil {
-			return nil, err
-		}
-	}
-	return e, nil
-}
-
-// verify checks the signatures of certificates, of a roster within some limits.
-func (c *CheckedBringing) verify(verify votes.Verifier, lim Limits) error {
-	if c.from == nil {
-		return nil
-	}
-	if n := c.signed(); n > maxRejoinSigned+lim.Anchors {
-		return fmt.Errorf("%d signatures, at most %d are taken", n, maxRejoinSigned+lim.Anchors)
-	}
-	_, err := c.follow(verify)
-	return err
-}
-
-// signed is how many signatures there are.
-func (c *CheckedBringing) signed() (n int) {
-	for i := range c.Handovers {
-		n += len(c.Handovers[i].Final.Certificate.Signatures)
-	}
-	return n
-}
 
 // bringUnits is what a step costs besides its bytes: the hashes of all parts are read and written.
 const bringUnits = 1500
@@ -214,7 +197,7 @@ func (s *State) Homings() (all []Homing, err error) {
 // bring takes the next step in which a folded scope comes home.
 func (x *execution) bring(c *CheckedBringing) (failure, err error) {
 	if _, acts := x.epoch.seats[x.mutation.Author]; !acts {
-		return denial{errRejoins}, nil
+		return denial{errNoAnchorsNode}, nil
 	}
 	if failure := x.spend(c.cost()); failure != nil {
 		return failure, nil
@@ -228,10 +211,10 @@ func (x *execution) bring(c *CheckedBringing) (failure, err error) {
 	if _, err := x.view.record(k, &rec); err != nil {
 		return nil, err
 	}
-	if len(c.Part) == 0 {
-		failure = rec.goOn(c, d.Revocation)
-	} else {
+	if c.isPart() {
 		failure = rec.next(x.bounds, c)
+	} else {
+		failure = rec.goOn(c, d.Revocation)
 	}
 	if failure == nil && rec.whole() {
 		if ahead := rec.Home.Revision - x.nextRevision(); ahead >= 0 && ahead < mostHomeAhead { // beyond it, it is no revision
@@ -241,7 +224,7 @@ func (x *execution) bring(c *CheckedBringing) (failure, err error) {
 	if failure != nil {
 		return failure, nil
 	}
-	if len(c.Part) > 0 {
+	if c.isPart() {
 		x.setRecord(x.space.homePart(d.Child, c.Index), c.Part)
 	}
 	if err := x.replace(k, rec); err != nil {
@@ -312,7 +295,7 @@ func (src *HomeSource) Next(h *Homing, most int) (*Bringing, error) {
 	case int64(len(parts)) != h.Parts:
 		return nil, errors.New("scope: this node has other parts of what comes home")
 	case len(parts[h.Next]) > most:
-		return nil, fmt.Errorf("scope: a part of what comes home has %d bytes: raise limits.mutation, limits.bundle and limits.block of the scope above", len(parts[h.Next]))
+		return nil, fmt.Errorf("scope: a part of what comes home has %d bytes: raise limits.mutation_bytes, limits.bundle_bytes and limits.block_bytes of the scope above", len(parts[h.Next]))
 	}
 	return &Bringing{Prefix: h.Prefix, Index: h.Next, Part: parts[h.Next]}, nil
 }

@@ -71,10 +71,9 @@ func (x *execution) comeHome(d *decided) error {
 	head.Revision = at.main
 	head.Delegated--
 	head.Folded++
-	x.next.own = x.next.own.taking(prefix, FoldRecord{
+	x.next.own = x.next.own.taking(FoldRecord{
 		Prefix: prefix, Child: given.Child, Went: g.Went, Home: at.main, Since: g.Since, Height: g.Height,
-	}, head.Folded)
-	x.result.Folded = append(x.result.Folded, given.Child)
+	})
 	return nil
 }
 
@@ -84,18 +83,6 @@ func errOr(err error, format string, args ...any) error {
 		return err
 	}
 	return fmt.Errorf(format, args...)
-}
-
-// taking is the region with a prefix that came home.
-func (r *region) taking(prefix []byte, f FoldRecord, folded int64) *region {
-	next := &region{prefix: r.prefix, folded: folded}
-	for i := range r.given {
-		if !bytes.Equal(r.given[i].Prefix, prefix) {
-			next.given = append(next.given, r.given[i])
-		}
-	}
-	next.folds = append(slices.Clone(r.folds), f)
-	return next
 }
 
 // homedFrom begins the reason of the entry of an object that came home.

@@ -102,7 +102,7 @@ func (d *Decision) About() string {
 	case Fold, Return:
 		return fmt.Sprintf("take back %q", d.Child.Prefix)
 	case Revoke, Yield:
-		if len(d.Child.Anchors) == 0 {
+		if d.Child.folds() {
 			return fmt.Sprintf("hand %q back to the scope above", d.Child.Prefix)
 		}
 		return fmt.Sprintf("let %q be governed by %s", d.Child.Prefix, d.Child.who())

@@ -129,7 +129,7 @@ var ErrElsewhere = refusal.New(refusal.Denied, "scope: another scope decides on 
 type region struct {
 	prefix []byte
 	given  delegations
-	folds  []FoldRecord // that compaction has not reached, by prefix
+	folds  []FoldRecord // in the order in which they came home, without those that compaction had reached when they were read
 	folded int64        // as in Head
 }
 
@@ -149,6 +149,13 @@ func (r *region) giving(given delegations) *region {
 	next := *r
 	next.given = given
 	return &next
+}
+
+// taking is the region with a prefix that came home.
+func (r *region) taking(f FoldRecord) *region {
+	next := r.giving(slices.DeleteFunc(slices.Clone(r.given), func(d Delegation) bool { return bytes.Equal(d.Prefix, f.Prefix) }))
+	next.folds, next.folded = append(slices.Clone(r.folds), f), r.folded+1
+	return next
 }
 
 // owns reports why [key, end), in the sense of Op, is not all a scope's own.
@@ -273,7 +280,8 @@ func (t Territory) Delegations() []Delegation {
 	return t.of.given
 }
 
-// Folds are the prefixes that came home, in order, as far as compaction has not reached them.
+// Folds are the prefixes that came home, in the order in which they did. Those that compaction has reached may be
+// missing.
 func (t Territory) Folds() []FoldRecord {
 	if t.of == nil {
 		return nil
@@ -284,7 +292,7 @@ func (t Territory) Folds() []FoldRecord {
 // Knowing returns the state, which need not read which keys are its own if as many prefixes went, and as many came
 // home, as in a territory of the scope. It takes the revocations from there.
 func (s *State) Knowing(t Territory) *State {
-	if s.own != nil || s.head.Delegated == 0 || t.of == nil || int64(len(t.of.given)) != s.head.Delegated || t.of.folded != s.head.Folded {
+	if s.own != nil || s.head.Delegated+s.head.Folded == 0 || t.of == nil || int64(len(t.of.given)) != s.head.Delegated || t.of.folded != s.head.Folded {
 		return s
 	}
 	knows := *s

@@ -22,10 +22,9 @@ type Result struct {
 	Motions  []votes.MotionID // that were opened, closed or forgotten
 	// Forgotten are the minutes of motions that were forgotten, with what the block itself added.
 	Forgotten []Minutes
-	Next      *Epoch           // that begins with the block, if it ends one
-	Terms     Terms            // of Next
-	Founded   []Genesis        // of the scopes to which the block delegates prefixes
-	Folded    []aweigh.ScopeID // that came home with the block
+	Next      *Epoch    // that begins with the block, if it ends one
+	Terms     Terms     // of Next
+	Founded   []Genesis // of the scopes to which the block delegates prefixes
 	next      State
 }
 

@@ -13,11 +13,14 @@ import (
 
 // A scope to which a prefix was delegated can be folded back into the scope above (P65). That scope orders it as it
 // orders another government (Revocation). The scope below obeys, and ends with an epoch that has no blocks, of which
-// the terms name all that it held (Home). Nodes of the scope above bring that, part by part (Returning). With the end
+// the terms name all that it held (Home). Nodes of the scope above bring that, part by part (Bringing). With the end
 // of an epoch, the keys are the scope's own again.
 
 // Folds reports whether the order is that the scope goes back to the one above, rather than to others.
-func (r *Revocation) Folds() bool { return len(r.Child.Anchors) == 0 }
+func (r *Revocation) Folds() bool { return r.Child.folds() }
+
+// folds reports whether no anchors are to govern the scope: it goes back to the one above.
+func (c *Child) folds() bool { return len(c.Anchors) == 0 }
 
 // Folding is the decision to take back what was delegated.
 func Folding(prefix []byte) Decision {

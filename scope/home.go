@@ -26,11 +26,11 @@ type Home struct {
 type Item struct {
 	_     struct{} `cbor:",toarray"`
 	Kind  ItemKind
-	Key   []byte // what it is of
+	Key   []byte // names the record: a key, UID, lease or charge
 	Value []byte // its canonical encoding, or that of its record
 }
 
-// ItemKind is what an Item is of.
+// ItemKind tells the records of a scope apart.
 type ItemKind uint8
 
 // Kinds of items, in the order in which they stand.
@@ -323,11 +323,13 @@ func readCharge(raw []byte) (c charge, err error) {
 	return c, err
 }
 
-// whole reports why names and keys do not belong together: an object with several keys has a list of just these.
+// whole reports why records do not belong together: an object with several keys has a list of just these, and each
+// lease has a key.
 func (h *handover) whole() error {
-	seen := make(map[aweigh.UID]int, len(h.lists))
+	seen, leased := make(map[aweigh.UID]int, len(h.lists)), make(map[int64]bool, len(h.leases))
 	for i := range h.keys {
 		v := &h.keys[i]
+		leased[v.Lease] = true
 		switch list := h.lists[v.UID]; {
 		case list != nil && list.find(v.Key) < 0:
 			return fmt.Errorf("%q names an object that does not list it", v.Key)
@@ -336,9 +338,14 @@ func (h *handover) whole() error {
 		}
 		seen[v.UID]++
 	}
-	for u, list := range h.lists { // order-free: any one is reason enough, and the reason is not on record
+	for u, list := range h.lists { // order-free: the reason is the same for each
 		if len(list.Held) != seen[u] {
 			return errors.New("an object lists a name that it does not have")
+		}
+	}
+	for _, id := range h.order {
+		if !leased[id] {
+			return fmt.Errorf("lease %x has no key", uint64(id))
 		}
 	}
 	return nil

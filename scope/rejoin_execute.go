@@ -27,12 +27,12 @@ const (
 )
 
 var (
-	errRejoins     = errors.New("only the node of an anchor can bring in what another scope decided")
-	errForeign     = errors.New("scope: the island is none of this scope")
-	errOtherTerms  = errors.New("scope: the island was founded under other terms than those of this scope then, or too long ago")
-	errIslandKnown = errors.New("scope: the island is on record already")
-	errChanged     = errors.New("it was changed in the scope meanwhile")
-	errAfterAside  = errors.New("an earlier change of it in the island did not stand")
+	errNoAnchorsNode = errors.New("only the node of an anchor can bring in what another scope decided")
+	errForeign       = errors.New("scope: the island is none of this scope")
+	errOtherTerms    = errors.New("scope: the island was founded under other terms than those of this scope then, or too long ago")
+	errIslandKnown   = errors.New("scope: the island is on record already")
+	errChanged       = errors.New("it was changed in the scope meanwhile")
+	errAfterAside    = errors.New("an earlier change of it in the island did not stand")
 )
 
 // Why a scope takes no more of an island, whatever its members do.
@@ -98,7 +98,7 @@ func (x *execution) newUID(key []byte, sub uint32) (u aweigh.UID, err error) {
 // rejoin puts an island on record, or takes the next of its changes.
 func (x *execution) rejoin(r *CheckedRejoining) (failure, err error) {
 	if _, acts := x.epoch.seats[x.mutation.Author]; !acts {
-		return denial{errRejoins}, nil
+		return denial{errNoAnchorsNode}, nil
 	}
 	if failure := x.spend(rejoinUnits); failure != nil {
 		return failure, nil

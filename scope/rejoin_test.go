@@ -395,7 +395,7 @@ func TestP54ForgedRejoiningsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := r.add(r.next(nil, nil, stranger)).Outcomes[0]; out.Code != Failed || !strings.Contains(out.Reason, errRejoins.Error()) {
+	if out := r.add(r.next(nil, nil, stranger)).Outcomes[0]; out.Code != Failed || !strings.Contains(out.Reason, errNoAnchorsNode.Error()) {
 		t.Errorf("by a stranger: %s %q", out.Code, out.Reason)
 	}
 }

@@ -169,9 +169,6 @@ func (a agenda) yielding() (d *decided) {
 	return d
 }
 
-// folds reports whether a Yield is that the scope goes back to the one above.
-func (d *Decision) folds() bool { return len(d.Child.Anchors) == 0 }
-
 // yield is the succession of another government, which begins as one that founds a scope
 // does. What the old one had decided is void.
 func (s *State) yield(e *Epoch, c *Child, carried agenda, ledger trust.Ledger, attended []trust.Evidence) (*succession, error) {
@@ -189,7 +186,7 @@ func (s *State) yield(e *Epoch, c *Child, carried agenda, ledger trust.Ledger, a
 	for i := range carried {
 		switch carried[i].Decision.Kind {
 		case Yield:
-		case Return: // what came home is there, whoever governs
+		case Return: // what came home is there, under any government
 			u.gives = append(u.gives, carried[i])
 		default:
 			u.dropped = append(u.dropped, dropped{carried[i], errors.New("the scope above has ordered that others govern")})
@@ -233,7 +230,7 @@ func (x *execution) revoked(c *Child) (r *Revocation, failure, err error) {
 	if was := d.Revocation; was != nil && was.Folds() {
 		return nil, fmt.Errorf("it is ordered already to take %q back", c.Prefix), nil
 	}
-	if len(c.Anchors) > 0 {
+	if !c.folds() {
 		if failure := g.Descent.Bound.admits(&c.Policy); failure != nil {
 			return nil, failure, nil
 		}

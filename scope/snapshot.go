@@ -248,7 +248,7 @@ func (i *Import) element(k, record []byte) (h aweigh.Hash) {
 
 // motion takes a record about motions, or about what they decided.
 func (i *Import) motion(k []byte, rec SnapshotRecord) error {
-	if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each in the lineage, some twice
+	if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+maxHomeParts+1 { // each in the lineage, some twice
 		return fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
 	}
 	i.element(k, rec.Value)

@@ -62,7 +62,7 @@ func (s *State) successor() (*succession, error) {
 	due, gives, left := choose(open)
 	var failed []dropped
 	switch d := open.yielding(); {
-	case d != nil && d.Decision.folds():
+	case d != nil && d.Decision.Child.folds():
 		u, failure, err := s.closing(e, d, open, ledger)
 		if failure == nil || err != nil {
 			return u, err
