@@ -21,7 +21,7 @@ import (
 // Meanwhile requests for its keys wait. Once the keys are those of the scope above, its replica is of no more use.
 
 const (
-	// foldTick is how often a node looks whether a scope is to be brought home.
+	// foldTick is how often, at most, a node looks whether a scope is to be brought home.
 	foldTick = 50 * time.Millisecond
 	// bringTurn is how much later the next anchor begins.
 	bringTurn = time.Second
@@ -55,27 +55,41 @@ func (f *folds) first(child aweigh.ScopeID) time.Time {
 	return f.since[child]
 }
 
+// over reports whether the node saw a child closed, or gone home, so long ago, and then forgets when that was.
+func (f *folds) over(child aweigh.ScopeID, rest time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.first(child)) < rest {
+		return false
+	}
+	delete(f.since, child)
+	return true
+}
+
 // closed reports whether the scope has gone back to the one above.
 func (d owner) closed() bool { return d.home() != nil }
 
 // home is what the scope closed with, nil if it has not closed.
 func (d owner) home() *scope.Home {
-	switch {
-	case d.remote != nil:
+	if d.remote != nil {
 		return d.remote.known().Home
-	case d.replica != nil:
-		return d.replica.epochs.epoch().Home
 	}
-	return nil
+	return d.replica.epochs.epoch().Home
 }
+
+// closed reports whether the scope has gone back to the one above.
+func (n *Replica) closed() bool { return n.epochs.epoch().Home != nil }
+
+// closed reports whether the scope has gone back to the one above, as far as this node knows.
+func (f *remoteScope) closed() bool { return f.known().Home != nil }
 
 // follow learns where some keys are that the scope does not have: in scopes below it, or above if it has closed.
 func (f *remoteScope) follow(ctx context.Context, ranges referral.Ranges) error {
 	err := f.learn(ctx, ranges)
-	if err != nil && (owner{remote: f}).home() == nil {
+	if err != nil && !f.closed() {
 		f.catchUp(ctx)
 	}
-	if (owner{remote: f}).closed() {
+	if f.closed() {
 		return nil
 	}
 	return err
@@ -85,20 +99,21 @@ func (f *remoteScope) follow(ctx context.Context, ranges referral.Ranges) error 
 // before. It begins with the changes that wrote them there.
 func (n *Node) followHome(ctx context.Context, l *WatchSegment, home *scope.Home, from int64) ([]*WatchSegment, error) {
 	g := l.of().genesis()
-	next, at := home.Revision+1, owner{replica: n.replica(g.Descent.Parent)}
-	if at.replica == nil {
-		if at.remote = n.foreign(g.Descent.Parent); at.remote == nil {
-			return nil, fmt.Errorf("%w of the scope above %q, which has the keys again", ErrNotHeld, g.Prefix())
-		}
-	} else if delegates(at.delegations(), g.Hash()) {
+	id, above := g.Hash(), g.Descent.Parent
+	next, at := home.Revision+1, owner{replica: n.replica(above), remote: n.foreign(above)}
+	switch p := at.replica; {
+	case p == nil && at.remote == nil:
+		return nil, fmt.Errorf("%w of the scope above %q, which has the keys again", ErrNotHeld, g.Prefix())
+	case p == nil: // it says if it does not have them yet
+	case delegates(p.Delegations(), id):
 		return nil, nil
-	} else {
-		folds := at.replica.given.Load().Folds()
-		i := slices.IndexFunc(folds, func(f scope.FoldRecord) bool { return f.Child == g.Hash() })
+	default:
+		folds := p.given.Load().Folds()
+		i := slices.IndexFunc(folds, func(f scope.FoldRecord) bool { return f.Child == id })
 		if i < 0 { // compaction was faster
 			return nil, scope.ErrCompacted
 		}
-		next = folds[i].Home
+		next, at.remote = folds[i].Home, nil
 	}
 	s := n.segment(ctx, piece{at, l.Key, l.End}, max(from, next), l.Bare)
 	s.Take(l.Read...)
@@ -202,53 +217,55 @@ func (n *Node) awaitHome(ctx context.Context, above owner, d scope.Delegation) e
 	}
 }
 
-// cameHome reports whether the scope above has the keys of a replica's scope again.
-func (n *Node) cameHome(c *Replica) bool {
-	p := n.parent(c.id)
-	return p != nil && !p.vacant.Load() && !delegates(p.Delegations(), c.id)
-}
-
 // delegates reports whether a child is among delegations.
 func delegates(all []scope.Delegation, child aweigh.ScopeID) bool {
 	return slices.ContainsFunc(all, func(d scope.Delegation) bool { return d.Child == child })
 }
 
-// tendFolds brings scopes home, and closes the replicas of those that came home.
+// tendFolds brings scopes home, and closes the replicas of those that came home. It looks after each change, but not
+// all the time.
 func (n *Node) tendFolds(ctx context.Context) {
-	tick := time.NewTicker(foldTick)
-	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+		changed := n.Changed()
+		pending := false
 		for _, p := range n.Replicas() {
 			for _, d := range p.Delegations() {
-				if d.Revocation != nil && d.Revocation.Folds() {
-					n.tendFold(p, d)
+				if d.Revocation != nil && d.Revocation.Folds() && n.tendFold(p, d) {
+					pending = true
 				}
 			}
-			if err := n.restFolded(ctx, p); err != nil {
+			waits, err := n.restFolded(ctx, p)
+			if err != nil {
 				n.stop(err)
 			}
+			pending = pending || waits
+		}
+		if !pending {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+		if !n.root.pauseFor(ctx, foldTick) {
+			return
 		}
 	}
 }
 
-// tendFold begins to bring a scope home, if it is closed and it is this node's turn.
-func (n *Node) tendFold(p *Replica, d scope.Delegation) {
+// tendFold begins to bring a scope home, if it is this node's turn. It reports whether the scope is closed.
+func (n *Node) tendFold(p *Replica, d scope.Delegation) (closed bool) {
 	c := n.replica(d.Child)
-	rank := p.seatRank()
-	if c == nil || rank < 0 || p.vacant.Load() || !(owner{replica: c}).closed() {
-		return
+	if c == nil || p.vacant.Load() || !c.closed() {
+		return false
 	}
+	rank := p.seatRank()
 	n.folds.mu.Lock()
 	defer n.folds.mu.Unlock()
 	since := n.folds.first(d.Child)
-	if !n.folds.busy[d.Child] && time.Since(since) >= time.Duration(rank)*bringTurn {
+	if rank >= 0 && !n.folds.busy[d.Child] && time.Since(since) >= time.Duration(rank)*bringTurn {
 		n.folds.busy[d.Child] = n.spawn("bringing a scope home", func(ctx context.Context) { n.bring(ctx, p, c, d) })
 	}
+	return true
 }
 
 // seatRank is the place of this node's anchor among those of the scope that this node reaches, itself included; -1 if
@@ -332,10 +349,11 @@ func (n *Node) bringNext(ctx context.Context, p, c *Replica, src *scope.HomeSour
 	return false, err
 }
 
-// restFolded closes the replicas in scopes that came home to a replica's scope some time ago.
-func (n *Node) restFolded(ctx context.Context, p *Replica) error {
+// restFolded closes the replicas in scopes that came home to a replica's scope some time ago. waits reports whether
+// some are still open.
+func (n *Node) restFolded(ctx context.Context, p *Replica) (waits bool, err error) {
 	if p.vacant.Load() {
-		return nil
+		return false, nil
 	}
 	for _, f := range p.given.Load().Folds() {
 		c := n.replica(f.Child)
@@ -343,16 +361,11 @@ func (n *Node) restFolded(ctx context.Context, p *Replica) error {
 			continue
 		}
 		rest := foldRest
-		if !(owner{replica: c}).closed() { // it still learns how its requests ended
+		if !c.closed() { // it still learns how its requests ended
 			rest = foldLate
 		}
-		n.folds.mu.Lock()
-		since := n.folds.first(f.Child)
-		if time.Since(since) >= rest {
-			delete(n.folds.since, f.Child)
-		}
-		n.folds.mu.Unlock()
-		if time.Since(since) < rest {
+		if !n.folds.over(f.Child, rest) {
+			waits = true
 			continue
 		}
 		p.log.Info("a scope came home, and its replica is closed", "scope", string(f.Prefix))
@@ -360,8 +373,8 @@ func (n *Node) restFolded(ctx context.Context, p *Replica) error {
 		err := n.leave(ctx, c)
 		n.growing.Unlock()
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return waits, nil
 }

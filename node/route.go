@@ -294,7 +294,7 @@ func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head s
 // stillOwns returns err, the error of a read of a key, or an error that says that the key was delegated before the
 // state that was read, or went back to the scope above.
 func (n *Replica) stillOwns(key []byte, err error) error {
-	if len(scope.Touching(n.Delegations(), key, nil)) > 0 || (owner{replica: n}).closed() {
+	if len(scope.Touching(n.Delegations(), key, nil)) > 0 || n.closed() {
 		return scope.ErrElsewhere
 	}
 	return err
@@ -389,9 +389,6 @@ func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizabl
 			return o, here
 		case err == nil && o.UID != found.UID:
 			return o, fmt.Errorf("%w: %q may be %s, %s", ErrAmbiguous, prefix, found.UID, o.UID)
-		}
-		if (owner{replica: p}).closed() { // its objects are in the scope above, with their histories
-			continue
 		}
 		if err != nil || len(o.Aliases) > 0 || found.went() { // the object is in the scope where it has a name
 			found, at, err = o, p, nil

@@ -18,10 +18,8 @@ func (n *Node) before(
 ) (r machine.Receipt, known bool, err error) {
 	again := once
 	again.Nonce = nonceAgain(once.Nonce)
-	if at.replica != nil {
-		if r, known, err = n.beforeHome(ctx, at.replica, keys, class, content, once, again); known || err != nil {
-			return r, known, err
-		}
+	if r, known, err = n.beforeHome(ctx, at, keys, class, content, once, again); known || err != nil {
+		return r, known, err
 	}
 	for d := at.genesis().Descent; d != nil; {
 		f, p := n.foreign(d.Parent), n.replica(d.Parent)
@@ -65,22 +63,13 @@ func (n *Replica) outcome(id aweigh.Hash) (r machine.Receipt, known bool, err er
 	return r, known, errors.Join(err, n.views.release(s))
 }
 
-// beforeHome returns the outcome of a request in a scope that came home to a replica's scope since the request can have
-// been made, if it was applied there. The error wraps machine.ErrBusy if this node cannot tell.
+// beforeHome returns the outcome of a request in a scope that came home since the request can have been made, if it was
+// applied there. The error wraps machine.ErrBusy if this node cannot tell.
 func (n *Node) beforeHome(
-	ctx context.Context, p *Replica, keys referral.Ranges, class scope.Class, content []byte, onces ...Once,
+	ctx context.Context, at owner, keys referral.Ranges, class scope.Class, content []byte, onces ...Once,
 ) (r machine.Receipt, known bool, err error) {
-	h := p.LastHead()
-	if h.Folded == 0 {
-		return r, false, nil
-	}
-	v, err := p.Read(ctx, false)
+	all, err := n.foldsTo(ctx, at)
 	if err != nil {
-		return r, false, err
-	}
-	patience := scope.MostLimits().Patience(true)
-	all, err := v.FoldsSince(scope.ClockRevision(h.Started, p.runner.now().Add(-patience)))
-	if err = errors.Join(err, v.Close()); err != nil {
 		return r, false, err
 	}
 	for _, f := range all {
@@ -106,13 +95,39 @@ func (n *Node) beforeHome(
 	return r, false, nil
 }
 
+// foldsTo are the scopes that came home to one since a request can have been made that is still valid. Of a scope that
+// this node does not hold, they are those that it found closed.
+func (n *Node) foldsTo(ctx context.Context, at owner) (all []scope.FoldRecord, err error) {
+	if at.remote != nil {
+		n.remotes.mu.Lock()
+		defer n.remotes.mu.Unlock()
+		for _, f := range n.remotes.all { // order-free: the request was applied in one of them at most
+			if f.genesis.Descent.Parent == at.remote.id && f.closed() {
+				all = append(all, scope.FoldRecord{Prefix: f.genesis.Prefix(), Child: f.id})
+			}
+		}
+		return all, nil
+	}
+	h := at.replica.LastHead()
+	if h.Folded == 0 {
+		return nil, nil
+	}
+	v, err := at.replica.Read(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	patience := scope.MostLimits().Patience(true)
+	all, err = v.FoldsSince(scope.ClockRevision(h.Started, at.replica.runner.now().Add(-patience)))
+	return all, errors.Join(err, v.Close())
+}
+
 // outcomeIn returns the outcome of a request of this node in a scope that came home, if it was ordered there.
 func (n *Node) outcomeIn(ctx context.Context, f scope.FoldRecord, class scope.Class, content []byte, once Once) (r machine.Receipt, known bool, err error) {
 	c, err := n.archive(f.Child)
 	if err != nil {
 		return r, false, err
 	}
-	if c != nil && (owner{replica: c}).closed() { // otherwise it lacks the last blocks
+	if c != nil && c.closed() { // otherwise it lacks the last blocks
 		return c.outcome(scope.ID(c.mutation(class, content, once).Encode()))
 	}
 	if far := n.foreign(f.Child); far != nil {

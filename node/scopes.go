@@ -69,9 +69,6 @@ type ScopeInfo struct {
 // knows of. Scopes that came home are not among them.
 func (n *Node) Scopes() (all []ScopeInfo) {
 	for _, p := range n.Replicas() {
-		if (owner{replica: p}).closed() && n.cameHome(p) {
-			continue
-		}
 		s := p.Status()
 		all = append(all, ScopeInfo{
 			Genesis: *p.genesis, Head: s.Head, Epoch: p.epochs.epoch(), Anchor: !s.Self.IsZero(),
