@@ -33,15 +33,7 @@ func (a *app) scopeFold() *cobra.Command {
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
 		defer cancel()
-		prefix, err := prefixOf(args[0])
-		if err != nil {
-			return err
-		}
-		all, err := s.Client.Scopes(limited)
-		if err != nil {
-			return err
-		}
-		x, above, err := revocable(all, prefix)
+		_, x, above, err := s.revocable(limited, args[0])
 		switch {
 		case err != nil:
 			return err

@@ -36,15 +36,7 @@ func (a *app) scopeRevoke() *cobra.Command {
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
 		defer cancel()
-		prefix, err := prefixOf(args[0])
-		if err != nil {
-			return err
-		}
-		all, err := s.Client.Scopes(limited)
-		if err != nil {
-			return err
-		}
-		x, above, err := revocable(all, prefix)
+		all, x, above, err := s.revocable(limited, args[0])
 		if err != nil {
 			return err
 		}
@@ -70,8 +62,21 @@ func (a *app) scopeRevoke() *cobra.Command {
 	})
 }
 
-// revocable is the scope of a prefix that can be given others to govern it, and the one above.
-func revocable(all []*aweighv1.Scope, prefix []byte) (x, above *aweighv1.Scope, err error) {
+// revocable is the scope of a prefix that can be taken back or given others to govern it, and the one above, of all
+// that the node knows.
+func (s *session) revocable(ctx context.Context, name string) (all []*aweighv1.Scope, x, above *aweighv1.Scope, err error) {
+	prefix, err := prefixOf(name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if all, err = s.Client.Scopes(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	x, above, err = revocableOf(all, prefix)
+	return all, x, above, err
+}
+
+func revocableOf(all []*aweighv1.Scope, prefix []byte) (x, above *aweighv1.Scope, err error) {
 	for _, s := range all {
 		if bytes.Equal(s.Prefix, prefix) || bytes.Equal(s.Prefix, append(bytes.Clone(prefix), '/')) {
 			x = s
