@@ -11,44 +11,48 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// before returns the outcome of a request in a scope above, if it was applied there. Everything that was ordered there
-// about keys of this scope is in this node's state, or, for a scope that it does not hold, in that of enough anchors.
+// before returns the outcome of a request in a scope above, or in one that came home to this scope or to one above, if
+// it was applied there. Everything that was ordered there about keys of this scope is in this node's state, or, for a
+// scope that it does not hold, in that of enough anchors.
 func (n *Node) before(
 	ctx context.Context, at owner, keys referral.Ranges, class scope.Class, content []byte, once Once,
 ) (r machine.Receipt, known bool, err error) {
 	again := once
 	again.Nonce = nonceAgain(once.Nonce)
-	if r, known, err = n.beforeHome(ctx, at, keys, class, content, once, again); known || err != nil {
-		return r, known, err
-	}
-	for d := at.genesis().Descent; d != nil; {
-		f, p := n.foreign(d.Parent), n.replica(d.Parent)
-		switch {
-		case f != nil:
-			d = f.genesis.Descent
-		case p != nil && !p.vacant.Load():
-			d = p.genesis.Descent
-		default:
+	for {
+		if r, known, err = n.beforeHome(ctx, at, keys, class, content, once, again); known || err != nil {
+			return r, known, err
+		}
+		d := at.genesis().Descent
+		if d == nil {
+			return r, false, nil
+		}
+		at = owner{replica: n.replica(d.Parent), remote: n.foreign(d.Parent)}
+		if at.remote != nil {
+			at.replica = nil
+		} else if at.replica == nil || at.replica.vacant.Load() {
 			return r, false, nil
 		}
 		for _, once := range []Once{once, again} {
-			var was machine.Receipt
-			var ok bool
-			if f != nil {
-				was, ok, err = f.outcome(ctx, scope.ID(f.mutation(class, content, once).Encode()))
-			} else {
-				was, ok, err = p.outcome(scope.ID(p.mutation(class, content, once).Encode()))
-			}
-			if err != nil {
-				return r, false, err
-			}
-			if ok && was.Code == scope.Applied {
-				was.Code = scope.Duplicate
-				return was, true, nil
+			if r, known, err = at.outcome(ctx, class, content, once); known || err != nil {
+				return r, known, err
 			}
 		}
 	}
-	return r, false, nil
+}
+
+// outcome returns the outcome of a request of this node in a scope, if it was applied there.
+func (d owner) outcome(ctx context.Context, class scope.Class, content []byte, once Once) (r machine.Receipt, known bool, err error) {
+	if d.remote != nil {
+		r, known, err = d.remote.outcome(ctx, scope.ID(d.remote.mutation(class, content, once).Encode()))
+	} else {
+		r, known, err = d.replica.outcome(scope.ID(d.replica.mutation(class, content, once).Encode()))
+	}
+	if err != nil || !known || r.Code != scope.Applied {
+		return r, false, err
+	}
+	r.Code = scope.Duplicate
+	return r, true, nil
 }
 
 // outcome returns the outcome of a mutation, if that is on record here.
@@ -82,13 +86,8 @@ func (n *Node) beforeHome(
 			continue
 		}
 		for _, once := range onces {
-			was, ok, err := n.outcomeIn(ctx, f, class, content, once)
-			if err != nil {
-				return r, false, err
-			}
-			if ok && was.Code == scope.Applied {
-				was.Code = scope.Duplicate
-				return was, true, nil
+			if r, known, err = n.outcomeIn(ctx, f, class, content, once); known || err != nil {
+				return r, known, err
 			}
 		}
 	}
@@ -121,17 +120,17 @@ func (n *Node) foldsTo(ctx context.Context, at owner) (all []scope.FoldRecord, e
 	return all, errors.Join(err, v.Close())
 }
 
-// outcomeIn returns the outcome of a request of this node in a scope that came home, if it was ordered there.
+// outcomeIn returns the outcome of a request of this node in a scope that came home, if it was applied there.
 func (n *Node) outcomeIn(ctx context.Context, f scope.FoldRecord, class scope.Class, content []byte, once Once) (r machine.Receipt, known bool, err error) {
 	c, err := n.archive(f.Child)
 	if err != nil {
 		return r, false, err
 	}
 	if c != nil && c.closed() { // otherwise it lacks the last blocks
-		return c.outcome(scope.ID(c.mutation(class, content, once).Encode()))
+		return owner{replica: c}.outcome(ctx, class, content, once)
 	}
 	if far := n.foreign(f.Child); far != nil {
-		if r, known, err = far.outcome(ctx, scope.ID(far.mutation(class, content, once).Encode())); err == nil {
+		if r, known, err = (owner{remote: far}).outcome(ctx, class, content, once); err == nil {
 			return r, known, nil
 		}
 	}
