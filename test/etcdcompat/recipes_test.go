@@ -142,8 +142,14 @@ func TestResolverOfEtcdsClient(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := manager.List(ctx)
-	if err != nil || len(all) != 1 {
-		t.Errorf("%v, %v", all, err)
+	for { // List is a serializable read, of any of the nodes
+		all, err := manager.List(ctx)
+		if err != nil {
+			t.Fatalf("%v, %v", all, err)
+		}
+		if _, there := all["services/demo/2"]; there && len(all) == 1 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
