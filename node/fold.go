@@ -34,10 +34,10 @@ const (
 	foldLate = 10 * time.Minute
 )
 
-// folds notes which scopes of a node come home.
+// folds notes which scopes of a node come home, or ask for it.
 type folds struct {
 	mu    sync.Mutex
-	since map[aweigh.ScopeID]time.Time // by child, when this node first saw it closed
+	since map[aweigh.ScopeID]time.Time // by child, when this node first saw it closed, or quiet
 	busy  map[aweigh.ScopeID]bool      // by child: bring runs
 
 	opening  sync.Mutex                  // of archives, held while one is opened
@@ -64,6 +64,13 @@ func (f *folds) over(child aweigh.ScopeID, rest time.Duration) bool {
 	}
 	delete(f.since, child)
 	return true
+}
+
+// forget forgets when a child was first seen, which is not to come home yet.
+func (f *folds) forget(child aweigh.ScopeID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.since, child)
 }
 
 // closed reports whether the scope has gone back to the one above.
@@ -230,9 +237,7 @@ func (n *Node) tendFolds(ctx context.Context) {
 		pending := false
 		for _, p := range n.Replicas() {
 			for _, d := range p.Delegations() {
-				if d.Revocation != nil && d.Revocation.Folds() && n.tendFold(p, d) {
-					pending = true
-				}
+				pending = n.tendFold(p, d) || pending
 			}
 			waits, err := n.restFolded(ctx, p)
 			if err != nil {
@@ -252,10 +257,15 @@ func (n *Node) tendFolds(ctx context.Context) {
 	}
 }
 
-// tendFold begins to bring a scope home, if it is this node's turn. It reports whether the scope is closed.
-func (n *Node) tendFold(p *Replica, d scope.Delegation) (closed bool) {
+// tendFold begins to bring a scope home, or to show that it is quiet, if it is this node's turn. It reports whether it
+// is anyone's.
+func (n *Node) tendFold(p *Replica, d scope.Delegation) bool {
 	c := n.replica(d.Child)
-	if c == nil || p.vacant.Load() || !c.closed() {
+	if c == nil || p.vacant.Load() {
+		return false
+	}
+	if !comesHome(p, c, d) {
+		n.folds.forget(d.Child)
 		return false
 	}
 	rank := p.seatRank()
@@ -266,6 +276,15 @@ func (n *Node) tendFold(p *Replica, d scope.Delegation) (closed bool) {
 		n.folds.busy[d.Child] = n.spawn("bringing a scope home", func(ctx context.Context) { n.bring(ctx, p, c, d) })
 	}
 	return true
+}
+
+// comesHome reports whether a scope is to be brought home, or may ask for that and is quiet.
+func comesHome(p, c *Replica, d scope.Delegation) bool {
+	if d.Revocation != nil {
+		return d.Revocation.Folds() && c.closed()
+	}
+	below := c.epochs.epoch()
+	return d.ByItself && below.Quiet && p.epochs.epoch().TakesBack(&d, below) == nil
 }
 
 // seatRank is the place of this node's anchor among those of the scope that this node reaches, itself included; -1 if
@@ -288,7 +307,7 @@ func (n *Replica) seatRank() (rank int) {
 	return rank
 }
 
-// bring brings a scope home step by step, until the scope above has it.
+// bring brings a scope home step by step, until the scope above has it, or has what it needs to order that.
 func (n *Node) bring(ctx context.Context, p, c *Replica, d scope.Delegation) {
 	defer func() {
 		n.folds.mu.Lock()
@@ -296,8 +315,13 @@ func (n *Node) bring(ctx context.Context, p, c *Replica, d scope.Delegation) {
 		n.folds.mu.Unlock()
 	}()
 	src := &scope.HomeSource{Genesis: c.Genesis(), Handovers: c.History().Handovers}
-	for ctx.Err() == nil && delegates(p.Delegations(), d.Child) {
+	for ctx.Err() == nil {
 		changed := n.Changed()
+		now := p.Delegations()
+		at := slices.IndexFunc(now, func(x scope.Delegation) bool { return x.Child == d.Child })
+		if at < 0 || !comesHome(p, c, now[at]) {
+			return
+		}
 		done, err := n.bringNext(ctx, p, c, src)
 		switch {
 		case err != nil:

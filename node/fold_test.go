@@ -385,8 +385,8 @@ func TestAScopeThatHoldsTooMuchIsLeftAlone(t *testing.T) {
 	if got := c.value(ctx, 2, "/b/20"); len(got) != 1_400_000 {
 		t.Errorf("a value came home with %d bytes", len(got))
 	}
-	// The block with which it came home replaced more than is kept of a newest block, so that only the next one lets the
-	// audit at the end of the test check the state.
+	// The block with which it came home replaced more than is kept of a newest block, so that only the next one lets
+	// the audit at the end of the test check the state.
 	if r, err := c.nodes[0].Txn(ctx, putTxn("/c", "v"), Once{}); err != nil || r.Code != scope.Applied {
 		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
 	}

@@ -111,6 +111,13 @@ func (n *Replica) Outlook() (o scope.Outlook, e *scope.Epoch, head scope.Head, e
 	if e, err = v.Epoch(); err == nil {
 		o, err = v.Outlook(max(n.runner.now(), v.Head().Time))
 	}
+	if p := n.of.parent(n.id); o.Home.Quiet && p != nil && !p.vacant.Load() {
+		for _, d := range p.Delegations() {
+			if failure := p.epochs.epoch().TakesBack(&d, e); d.Child == n.id && failure != nil {
+				o.Home.Stays = failure.Error()
+			}
+		}
+	}
 	return o, e, v.Head(), err
 }
 

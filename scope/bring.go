@@ -130,11 +130,11 @@ func (c *CheckedBringing) cost() int64 {
 	return bringUnits + int64(len(c.Part)+len(c.Epoch)+32*len(c.Parts))/givenBytes
 }
 
-// Homing tells how far a folded scope has come home.
+// Homing tells how far a scope has come home that is ordered to, or that may ask for it.
 type Homing struct {
 	Prefix []byte
 	Child  aweigh.ScopeID
-	Order  aweigh.Hash  // Revocation.Hash
+	Order  aweigh.Hash  // Revocation.Hash; zero: there is no order yet
 	Epoch  aweigh.Epoch // of the child, to which the way was shown; 0: to its genesis
 	Closed bool         // and that is its last
 	Parts  int64        // that there are, if it is closed
@@ -169,18 +169,25 @@ var (
 	errHomeAhead = errors.New("scope: the time of the scope that comes home is ahead of this one's")
 )
 
-// Homings are the scopes that are ordered to come home, in order of their prefixes.
+// Homings are the scopes that are ordered to come home, or may be without a decision, in order of their prefixes.
 func (s *State) Homings() (all []Homing, err error) {
 	own, err := s.region()
 	if err != nil {
 		return nil, err
 	}
+	e, err := s.Epoch()
+	if err != nil {
+		return nil, err
+	}
 	for i := range own.given {
 		d := &own.given[i]
-		if d.Revocation == nil || !d.Revocation.Folds() {
+		h := Homing{Prefix: d.Prefix, Child: d.Child, at: d.Child}
+		switch {
+		case d.Revocation != nil && d.Revocation.Folds():
+			h.Order = d.Revocation.Hash()
+		case e.takesBack(d) != nil:
 			continue
 		}
-		h := Homing{Prefix: d.Prefix, Child: d.Child, Order: d.Revocation.Hash(), at: d.Child}
 		var rec homing
 		ok, err := s.record(s.space.homing(d.Child), &rec)
 		if err != nil {
@@ -203,8 +210,13 @@ func (x *execution) bring(c *CheckedBringing) (failure, err error) {
 		return failure, nil
 	}
 	d, ok := x.next.own.given.find(c.Prefix)
-	if !ok || !bytes.Equal(d.Prefix, c.Prefix) || d.Revocation == nil || !d.Revocation.Folds() {
+	if !ok || !bytes.Equal(d.Prefix, c.Prefix) || d.Revocation != nil && !d.Revocation.Folds() {
 		return errNoFold, nil
+	}
+	if d.Revocation == nil {
+		if failure, err := x.mayTakeBack(&d, c.reached); failure != nil || err != nil {
+			return failure, err
+		}
 	}
 	k := x.space.homing(d.Child)
 	rec := homing{At: d.Child}
@@ -230,6 +242,9 @@ func (x *execution) bring(c *CheckedBringing) (failure, err error) {
 	if err := x.replace(k, rec); err != nil {
 		return nil, err
 	}
+	if d.Revocation == nil {
+		x.takesBack(&d, c.reached)
+	}
 	if !rec.whole() {
 		return nil, nil
 	}
@@ -246,12 +261,13 @@ func (h *homing) whole() bool { return h.Home != nil && h.Next == int64(len(h.Pa
 // homeOverhead is how many bytes the records of a key take besides the key and its value, at most.
 const homeOverhead = 1 << 10
 
-// goOn takes handovers; failure is why they are not the next ones, or lead elsewhere.
+// goOn takes handovers; failure is why they are not the next ones, or lead elsewhere. order is nil before the scope is
+// ordered to come home.
 func (h *homing) goOn(c *CheckedBringing, order *Revocation) (failure error) {
 	switch e := c.reached; {
 	case h.Home != nil || c.start != h.At:
 		return errOtherStep
-	case e.Home != nil && e.Home.Order != order.Hash():
+	case e.Home != nil && (order == nil || e.Home.Order != order.Hash()):
 		return errNoFold
 	default:
 		h.Epoch, h.At, h.Home, h.Parts = e.Number, e.record, e.Home, c.Parts
@@ -369,6 +385,9 @@ func (src *HomeSource) way(h *Homing, most int) (*Bringing, error) {
 			b.Parts = append(b.Parts, PartHash(p))
 		}
 		break
+	}
+	if len(b.Handovers) == 0 && h.Order.IsZero() {
+		return nil, nil
 	}
 	if len(b.Handovers) == 0 {
 		return nil, errors.New("scope: a scope that is ordered to come home has not closed yet")

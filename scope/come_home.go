@@ -71,6 +71,11 @@ func (x *execution) comeHome(d *decided) error {
 	head.Revision = at.main
 	head.Delegated--
 	head.Folded++
+	if h := x.next.warm; given.ByItself && h.Splits > 0 {
+		h = h.clone()
+		h.Splits--
+		x.next.warm = h
+	}
 	x.next.own = x.next.own.taking(FoldRecord{
 		Prefix: prefix, Child: given.Child, Went: g.Went, Home: at.main, Since: g.Since, Height: g.Height,
 	})

@@ -167,10 +167,14 @@ func (x *execution) give(d *decided) (failure, err error) {
 	head.Delegated++
 	x.setLeaf(child.Prefix, HoldsScope, g.Hash(), false)
 	x.result.Founded = append(x.result.Founded, g)
-	given := append(slices.Clone(own.given), Delegation{Prefix: child.Prefix, Child: g.Hash(), Revision: at.main, Height: head.Height + 1})
+	given := append(slices.Clone(own.given), Delegation{
+		Prefix: child.Prefix, Child: g.Hash(), Revision: at.main, Height: head.Height + 1, ByItself: d.Decision.byItself(),
+	})
 	slices.SortFunc(given, func(a, b Delegation) int { return bytes.Compare(a.Prefix, b.Prefix) })
 	x.next.own = own.giving(given)
-	return nil, x.replace(x.space.at(atDelegated, child.Prefix...), delegated{Genesis: g.Encode(), Revision: at.main, Height: x.block.Header.Height})
+	return nil, x.replace(x.space.at(atDelegated, child.Prefix...), delegated{
+		Genesis: g.Encode(), Revision: at.main, Height: x.block.Header.Height, ByItself: d.Decision.byItself(),
+	})
 }
 
 // region is that of the scope as it is so far.

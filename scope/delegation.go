@@ -19,6 +19,7 @@ type Delegation struct {
 	Child    aweigh.ScopeID
 	Revision int64         // of the key space, at which the keys went
 	Height   aweigh.Height // of the block
+	ByItself bool          // the scope split it off, and no decision asked for it
 	// Revocation is the newest order that the child shall have another government, nil if
 	// there was none.
 	Revocation *Revocation
@@ -31,6 +32,7 @@ type delegated struct {
 	Genesis    []byte
 	Revision   int64
 	Height     aweigh.Height
+	ByItself   bool
 	Revocation *Revocation
 }
 
@@ -56,6 +58,9 @@ func (l delegations) touching(key, end []byte) delegations {
 		if d, ok := l.find(key); ok {
 			return delegations{d}
 		}
+		return nil
+	}
+	if !ToEnd(end) && bytes.Compare(key, end) >= 0 { // the range has no keys
 		return nil
 	}
 	from, _ := slices.BinarySearchFunc(l, key, func(d Delegation, key []byte) int { return bytes.Compare(d.Prefix, key) })
@@ -311,7 +316,8 @@ func (s *State) Delegations() (all []Delegation, err error) {
 			return false
 		}
 		all = append(all, Delegation{
-			Prefix: bytes.Clone(k[len(prefix):]), Child: GenesisHash(rec.Genesis), Revision: rec.Revision, Height: rec.Height, Revocation: rec.Revocation,
+			Prefix: bytes.Clone(k[len(prefix):]), Child: GenesisHash(rec.Genesis), Revision: rec.Revision, Height: rec.Height,
+			ByItself: rec.ByItself, Revocation: rec.Revocation,
 		})
 		return true
 	})

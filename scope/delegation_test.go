@@ -60,3 +60,19 @@ func TestSegmentsPartARange(t *testing.T) {
 		}
 	}
 }
+
+// TestNoScopeHasPartOfNoRange: a range that has no keys touches no scope, wherever it ends.
+func TestNoScopeHasPartOfNoRange(t *testing.T) {
+	all := []Delegation{{Prefix: []byte("/b/")}}
+	for _, c := range []struct {
+		key, end string
+		touches  bool
+	}{
+		{"/b/2", "/b/1", false}, {"/b/1", "/b/1", false}, {"/c", "/b/1", false}, {"/b/", "/b/", false},
+		{"/b/1", "/b/2", true}, {"/a", "/b/1", true}, {"/b/1", "", true}, {"/b/1", "\x00", true}, {"/a", "/b/", false},
+	} {
+		if got := len(Touching(all, []byte(c.key), []byte(c.end))) > 0; got != c.touches {
+			t.Errorf("[%q, %q) touches a scope: %v", c.key, c.end, got)
+		}
+	}
+}

@@ -30,6 +30,7 @@ type Epoch struct {
 	Before     votes.Domain      // of the epoch before, whose faults can still be proven; zero in epoch 0
 	Gone       []votes.PublicKey // of the anchors that had a seat under Before and have none now
 	Home       *Home             // of the last epoch of a scope: what it held goes back to the scope above; otherwise nil
+	Quiet      bool              // the scope was quiet for long when the epoch began, and can go back to the one above (P66)
 	domain     votes.Domain
 	leaders    *quorum.Weights // nil: all anchors with weight
 	voters     votes.KeySet
@@ -116,6 +117,7 @@ type Terms struct {
 	Weights    []uint64 // of each; 0 on probation, when ballots count for trust alone
 	NonLeading []bool   // of each: it leads no views, because those that it led gave no blocks
 	Home       *Home    // set if the scope is closed: the epoch has no blocks, and none follows
+	Quiet      bool     // the scope was quiet for long, and can go back to the one above (P66)
 }
 
 // Hash names the terms under which an epoch decides; Header.Next is one.
@@ -153,7 +155,7 @@ func (t *Terms) roster() (Roster, error) {
 func (e *Epoch) Terms() Terms {
 	t := e.Roster.terms(e.Policy)
 	copy(t.NonLeading, e.NonLeading)
-	t.Home = e.Home
+	t.Home, t.Quiet = e.Home, e.Quiet
 	return t
 }
 
@@ -222,7 +224,7 @@ func decodeEpoch(data []byte) (*Epoch, error) {
 	return Epoch{
 		Network: w.Network, Scope: w.Scope, Number: w.Number, Root: w.Root, Start: w.Start, Time: w.Time,
 		Policy: w.Terms.Policy, Roster: r, NonLeading: w.Terms.NonLeading, Before: w.Before, Gone: w.Gone,
-		Home: w.Terms.Home,
+		Home: w.Terms.Home, Quiet: w.Terms.Quiet,
 	}.settled(), nil
 }
 
@@ -247,7 +249,7 @@ func (e *Epoch) after(h Header, t Terms) (*Epoch, error) {
 	return Epoch{
 		Network: e.Network, Scope: e.Scope, Number: e.Number + 1, Root: h.Hash(), Start: h.Height, Time: h.Time,
 		Policy: t.Policy, Roster: r, NonLeading: t.NonLeading, Before: e.Domain(), Gone: gone,
-		Home: t.Home,
+		Home: t.Home, Quiet: t.Quiet,
 	}.settled(), nil
 }
 

@@ -688,7 +688,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "88c801be019510ccc79db1776f18a3e850995bfd9e9732cb2a0951676fd59ce7"
+	const want = "26f4a2e8e389fb1e57407cccfecf4e839dc88ecfa0b3b1d64825366cd3704b4a"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -75,7 +75,7 @@ func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	x := newExecution(s, b)
 	x.wanted = wanted
 	if h.Epoch == s.epoch.Number && !h.Next.IsZero() {
-		if x.ends, err = s.successor(); err != nil {
+		if x.ends, err = s.successorAt(b.Header.Time); err != nil {
 			return nil, err
 		}
 	}

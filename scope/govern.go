@@ -371,7 +371,7 @@ func (x *execution) without(a aweigh.AnchorID) (failure, err error) {
 			return nil, err
 		}
 		ledger = ledger.Apply(x.policy.Trust, trust.Evidence{Anchor: a, Kind: trust.Retired, Epoch: x.epoch.Number})
-		ledger, _ = ledger.Regroup(x.policy.Trust, x.epoch.turn(x.policy, &x.tally, x.block.Header.Height))
+		ledger, _ = ledger.Regroup(x.policy.Trust, x.epoch.turn(x.bounds, x.policy, &x.tally, x.block.Header.Height))
 		w, failure = ledger.Next(x.policy.Trust, x.epoch.Number+1, x.epoch.Roster.Weights)
 	}
 	if failure == nil {

@@ -19,11 +19,14 @@ import (
 type heat struct {
 	_        struct{}     `cbor:",toarray"`
 	Moved    aweigh.Epoch // that began with the last split, or with one that failed; 0: none did
-	Splits   uint32       // that succeeded
+	Splits   uint32       // that succeeded, without those that came home since
 	Changes  uint64       // in the epoch so far
 	Counters []counter    // ordered by prefix; a key's counter follows that of a path with the same bytes
 	Streaks  []streak     // of the paths that were busy in the last epoch, ordered by prefix
 	Failed   []failed     // splits, the newest last
+	// Warm is when the last epoch ended in which the scope was not quiet, or when it last could not ask to come home
+	// though it was; 0: no such epoch has ended.
+	Warm aweigh.Instant
 }
 
 // counter counts the changes below a path, or those of one key.
@@ -129,12 +132,15 @@ func (t *Topology) busy(d time.Duration) uint64 {
 	return max(uint64(t.Rate)*ms/1000, 1)
 }
 
-// end begins the counts of another epoch, after one that took so long. What was busy is remembered.
-func (h *heat) end(t *Topology, d time.Duration) {
+// end begins the counts of another epoch, after one that took so long until now. What was busy is remembered.
+func (h *heat) end(t *Topology, d time.Duration, now aweigh.Instant) {
 	was := h.Streaks
+	if t.Fold != ConductOff && t.warm(h.Changes, d) {
+		h.Warm = now
+	}
 	h.Streaks = nil
 	for i := range h.Counters {
-		if c := &h.Counters[i]; t.Split != SplitOff && !c.Key && c.sure() >= t.busy(d) {
+		if c := &h.Counters[i]; t.Split != ConductOff && !c.Key && c.sure() >= t.busy(d) {
 			h.Streaks = append(h.Streaks, streak{Prefix: c.Prefix, Epochs: streakOf(was, c.Prefix) + 1})
 		}
 	}
@@ -202,7 +208,7 @@ func (h *heat) oneKey(i int) *counter {
 
 // encode is the encoding, empty if nothing was ever counted.
 func (h *heat) encode() []byte {
-	if h.Moved == 0 && h.Splits == 0 && h.Changes == 0 && len(h.Counters) == 0 && len(h.Streaks) == 0 {
+	if h.Moved == 0 && h.Splits == 0 && h.Changes == 0 && h.Warm == 0 && len(h.Counters) == 0 && len(h.Streaks) == 0 {
 		return nil
 	}
 	return canon.Encode(*h)

@@ -43,7 +43,7 @@ func many(path string, n int) changes {
 
 // TestTheBusyPathIsFound: what becomes a scope is the longest path to which most changes of a busy one go.
 func TestTheBusyPathIsFound(t *testing.T) {
-	topology := &Topology{Split: SplitAct, Rate: 10, Epochs: 1, Rest: 1, Most: 9}
+	topology := &Topology{Split: ConductAct, Rate: 10, Epochs: 1, Rest: 1, Most: 9}
 	for name, c := range map[string]struct {
 		all    []changes
 		want   string

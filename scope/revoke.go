@@ -265,7 +265,7 @@ func (x *execution) revoke(d *decided) error {
 	}
 	must.Hold(ok, "the delegation of %q is gone", c.Prefix)
 	rec.Revocation = r
-	x.enter(lineage.Entry{Class: lineage.Revoked, Key: c.Prefix, Posterior: r.Hash()})
+	x.enter(lineage.Entry{Class: lineage.Revoked, Key: c.Prefix, Posterior: r.Hash(), Reason: d.Decision.Reason})
 	x.next.own = x.next.own.with(r)
 	return x.replace(k, rec)
 }

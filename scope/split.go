@@ -29,8 +29,9 @@ type Outlook struct {
 	Hot     []Hot         // ordered by prefix
 	Splits  uint32        // that the scope made by itself
 	Moved   aweigh.Epoch  // that began with the last one, or with one that failed; 0: none
-	Next    []byte        // the prefix that would become a scope of its own; nil: none
-	Reason  string        // why nothing would be done yet, or would never be; "": the split is due
+	Home    Homeward
+	Next    []byte // the prefix that would become a scope of its own; nil: none
+	Reason  string // why nothing would be done yet, or would never be; "": the split is due
 }
 
 // Outlook is as of the state's block, if the epoch ended with a block at the given time.
@@ -58,11 +59,14 @@ func (s *State) Outlook(at aweigh.Instant) (o Outlook, err error) {
 		}
 		o.Hot = append(o.Hot, hot)
 	}
+	if o.Home, err = s.homeward(e, at); err != nil {
+		return o, err
+	}
 	child, why, err := s.splits(h, e, e, &l, o.Since)
 	if child != nil {
 		o.Next = bytes.Clone(child.Prefix)
 	}
-	if o.Reason = why; why == "" && t.Split != SplitAct {
+	if o.Reason = why; why == "" && t.Split != ConductAct {
 		o.Reason = "the policy lets the scope advise alone"
 	}
 	return o, err
@@ -72,7 +76,7 @@ func (s *State) Outlook(at aweigh.Instant) (o Outlook, err error) {
 // first busy path counts of which nothing forbids a split.
 func (s *State) splits(h *heat, e, next *Epoch, l *trust.Ledger, took time.Duration) (c *Child, why string, err error) {
 	t := &e.Policy.Topology
-	if t.Split == SplitOff {
+	if t.Split == ConductOff {
 		return nil, "the policy has topology.split off", nil
 	}
 	paths, why := h.busyPaths(t, took)
@@ -171,7 +175,7 @@ func reasonOf(failure error) string {
 // are on standby, and with the trust that they have. It advises alone, and has no name: people choose names.
 func (e *Epoch) splitChild(prefix []byte, l *trust.Ledger) *Child {
 	c := &Child{Prefix: bytes.Clone(prefix), Policy: e.Policy}
-	c.Policy.Topology.Split = min(c.Policy.Topology.Split, SplitAdvise)
+	c.Policy.Topology.Split = min(c.Policy.Topology.Split, ConductAdvise)
 	for i := range e.Roster.Anchors {
 		a := &e.Roster.Anchors[i]
 		s, _ := l.Standing(a.Key.ID())
@@ -234,7 +238,7 @@ func exceeds(a, b, c, d uint64) bool {
 
 // warm counts the changes that the block made so far.
 func (x *execution) warm() {
-	if x.policy.Topology.Split == SplitOff || len(x.changed) == 0 {
+	if !x.policy.Topology.counts() || len(x.changed) == 0 {
 		return
 	}
 	h, own := x.next.warm.clone(), len(x.next.head.Prefix)
@@ -250,10 +254,16 @@ func (x *execution) split(s *State, u *succession) error {
 	ended, h := x.next.warm, x.next.warm.clone()
 	t, next := &x.policy.Topology, x.next.epoch
 	took := x.block.Header.Time.Sub(x.epoch.Time)
-	h.end(t, took)
+	h.end(t, took, x.block.Header.Time)
+	if u.stays != nil {
+		h.Warm = x.block.Header.Time
+	}
+	if slices.ContainsFunc(u.gives, func(d decided) bool { return d.Decision.byItself() }) {
+		h.Moved = next.Number
+	}
 	x.next.warm = h
 	waiting, err := s.agenda()
-	acts := t.Split == SplitAct && next.Policy.Topology.Split == SplitAct
+	acts := t.Split == ConductAct && next.Policy.Topology.Split == ConductAct
 	if err != nil || !acts || len(waiting) > 0 || u.yields {
 		return err
 	}
@@ -267,8 +277,8 @@ func (x *execution) split(s *State, u *succession) error {
 		ended.Counters[i].sure(), ended.Changes, took, counted(streakOf(ended.Streaks, c.Prefix)+1, "epoch")))
 }
 
-// byItself reports whether a delegation follows from load, and from no decision.
-func (d *Decision) byItself() bool { return d.Kind == Delegate && d.Reason != "" }
+// byItself reports whether a delegation, or its end, follows from load, and from no decision.
+func (d *Decision) byItself() bool { return (d.Kind == Delegate || d.Kind == Fold) && d.Reason != "" }
 
 // splitOff delegates to a scope, and notes in h whether that succeeded.
 func (x *execution) splitOff(h *heat, c *Child, why string) error {

@@ -17,7 +17,7 @@ import (
 // busyRealm is one whose policy lets it split prefixes with two changes a second, for two epochs.
 func busyRealm(t fataler, change func(*Policy)) *realm {
 	return newRealm(t, func(p *Policy) {
-		p.Topology = Topology{Split: SplitAct, Rate: 2, Epochs: 2, Rest: 3, Most: 2}
+		p.Topology = Topology{Split: ConductAct, Rate: 2, Epochs: 2, Rest: 3, Most: 2}
 		if change != nil {
 			change(p)
 		}
@@ -84,7 +84,7 @@ func TestBusyPrefixesBecomeScopes(t *testing.T) {
 		t.Fatalf("founded %q %q of %d anchors, with %d keys", g.Prefix(), g.Name, len(g.Anchors), g.Descent.Keys)
 	}
 	want := r.epoch().Policy
-	want.Topology.Split = SplitAdvise
+	want.Topology.Split = ConductAdvise
 	if g.Policy.Hash() != want.Hash() {
 		t.Error("under another policy, or it splits by itself")
 	}
@@ -124,8 +124,8 @@ func TestSplitsTakeAReason(t *testing.T) {
 		path   string
 		reason string
 	}{
-		"off":    {policy: func(p *Policy) { p.Topology.Split = SplitOff }, path: "/a/", reason: "topology.split off"},
-		"advise": {policy: func(p *Policy) { p.Topology.Split = SplitAdvise }, path: "/a/", reason: "advise alone"},
+		"off":    {policy: func(p *Policy) { p.Topology.Split = ConductOff }, path: "/a/", reason: "topology.split off"},
+		"advise": {policy: func(p *Policy) { p.Topology.Split = ConductAdvise }, path: "/a/", reason: "advise alone"},
 		"quiet":  {policy: func(p *Policy) { p.Topology.Rate = 6 }, path: "/a/", reason: "no prefix has 6 changes a second"},
 		"epochs": {policy: func(p *Policy) { p.Topology.Epochs = 9 }, path: "/a/", reason: "busy in 9 epochs in a row"},
 		"none":   {policy: func(p *Policy) { p.Topology.Most = 0 }, path: "/a/", reason: "allows no more"},
@@ -240,7 +240,7 @@ func TestHeatGoesAlong(t *testing.T) {
 // TestTopologiesAreChecked: values out of range make no policy.
 func TestTopologiesAreChecked(t *testing.T) {
 	for what, bend := range map[string]func(*Topology){
-		"split":     func(t *Topology) { t.Split = SplitAct + 1 },
+		"split":     func(t *Topology) { t.Split = ConductAct + 1 },
 		"no rate":   func(t *Topology) { t.Rate = 0 },
 		"rate":      func(t *Topology) { t.Rate = MaxSplitRate + 1 },
 		"no epochs": func(t *Topology) { t.Epochs = 0 },
@@ -267,7 +267,7 @@ func TestSplitsKeepTheBalance(t *testing.T) {
 		"none of others": {0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := busyRealm(t, func(p *Policy) { p.Topology.Split = SplitAdvise })
+			r := busyRealm(t, func(p *Policy) { p.Topology.Split = ConductAdvise })
 			e := *r.epoch()
 			l, err := r.state.Ledger()
 			if err != nil {
@@ -312,7 +312,7 @@ func TestColdKeysEvictNoStreak(t *testing.T) {
 // TestLiarsFoundNoScopes: anchors that were proven to lie are in no scope that a split founds, and too few found none,
 // nor where the weights stay as they were.
 func TestLiarsFoundNoScopes(t *testing.T) {
-	r := busyRealm(t, func(p *Policy) { p.Topology.Split = SplitAdvise })
+	r := busyRealm(t, func(p *Policy) { p.Topology.Split = ConductAdvise })
 	e := *r.epoch()
 	honest, err := r.state.Ledger()
 	if err != nil {

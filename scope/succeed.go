@@ -23,6 +23,7 @@ type succession struct {
 	gives  agenda // decisions about scopes below, which change no terms
 	yields bool   // to others, as the scope above has ordered
 	closes bool   // the scope goes back to the one above, as that has ordered
+	stays  error  // why a scope that is quiet does not ask to go back; nil if it asks, or is not quiet
 
 	dropped []dropped // decisions that could not take effect
 }
@@ -33,7 +34,16 @@ func (s *State) next(at aweigh.Instant) (*succession, error) {
 	if due, err := s.Due(at); err != nil || !due {
 		return nil, err
 	}
-	return s.successor()
+	return s.successorAt(at)
+}
+
+// successorAt is successor, with what the time of the block makes of the scope.
+func (s *State) successorAt(at aweigh.Instant) (*succession, error) {
+	u, err := s.successor()
+	if err != nil {
+		return nil, err
+	}
+	return u, s.asks(u, at)
 }
 
 // successor computes what would follow if the epoch ended now.
@@ -84,7 +94,7 @@ func (s *State) successor() (*succession, error) {
 			}
 		}
 		u.scores, u.trust = ledger.ApplyExplained(e.Policy.Trust, all...)
-		grouped, moved := u.scores.Regroup(policy.Trust, e.turn(&policy, t, s.head.Height))
+		grouped, moved := u.scores.Regroup(policy.Trust, e.turn(s.bounds, &policy, t, s.head.Height))
 		u.ledger, u.trust = grouped, append(u.trust, moved...)
 		u.terms, err = e.terms(policy, u.ledger, some)
 		return u, err
@@ -99,8 +109,9 @@ func (s *State) successor() (*succession, error) {
 }
 
 // turn is what the group of anchors depends on that weigh in the epoch after e.
-func (e *Epoch) turn(p *Policy, t *tally, at aweigh.Height) trust.Turn {
-	return trust.Turn{Epoch: e.Number + 1, Height: at, Mode: p.Rules.Mode, Before: e.Roster.Weights, Load: t.load, Short: t.early && t.blocks < e.Policy.EpochBlocks}
+func (e *Epoch) turn(b *Bounds, p *Policy, t *tally, at aweigh.Height) trust.Turn {
+	short := t.blocks < e.Policy.EpochBlocks && (t.early || t.blocks < b.clockBlocks()) // the latter as the scope is quiet
+	return trust.Turn{Epoch: e.Number + 1, Height: at, Mode: p.Rules.Mode, Before: e.Roster.Weights, Load: t.load, Short: short}
 }
 
 // attendance is the evidence of an epoch's ballots, as it stands at a height.
@@ -327,7 +338,7 @@ func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	if err != nil {
 		return r, false, err
 	}
-	turn := e.turn(&p, counted, s.head.Height)
+	turn := e.turn(s.bounds, &p, counted, s.head.Height)
 	if p.Trust.Group != e.Policy.Trust.Group { // to which it comes step by step
 		turn.Before, turn.Load = quorum.Weights{}, 0
 	}

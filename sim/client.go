@@ -128,7 +128,17 @@ func (c *client) begin() (end func()) {
 	return end
 }
 
-func (c *client) key() string { return c.w.keyName(c.w.ask.IntN(c.w.Scenario.Load.Keys)) }
+func (c *client) key() string {
+	load := &c.w.Scenario.Load
+	i := c.w.ask.IntN(load.Keys)
+	if load.Moves && c.w.ask.IntN(8) > 0 {
+		n := len(load.Under)
+		if i += c.w.burst()%n - i%n; i >= load.Keys {
+			i -= n
+		}
+	}
+	return c.w.keyName(i)
+}
 
 func (w *World) keyName(i int) string {
 	under := "/"

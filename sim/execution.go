@@ -87,6 +87,9 @@ func (x *watch) learn(n *Node, state *scope.State) bool {
 			return false // a breach of agreement or rosters
 		}
 		told := model.Told{Epoch: x.w.epochs[b.Header.Epoch], First: before.Lineage, Closes: head.Closed && b.Header.Height == head.Height, Below: x.w.closedModel}
+		if next := b.Header.Epoch + 1; !b.Header.Next.IsZero() && int(next) < len(x.w.epochs) {
+			told.Quiet = x.w.epochs[next].Quiet && x.w.epochs[next].Root == b.Hash()
+		}
 		told.Outcome = func(bundle, mutation aweigh.Hash) (scope.Receipt, bool) {
 			r, ok, err := state.OutcomeIn(bundle, mutation)
 			must.OK(err, "reading an outcome")

@@ -21,6 +21,8 @@ import (
 type homecoming struct {
 	closed  bool
 	at      aweigh.Height // of the last block
+	ordered time.Duration // when the first node heard the order, 0: there is none
+	came    time.Duration // when it was home, 0: it is not
 	home    bool          // the scope above has the keys again, as the first honest node knows
 	height  aweigh.Height // of the block above that took them, 0: none was counted yet
 	busy    map[*Node]aweigh.Instant
@@ -103,7 +105,7 @@ func (w *World) closes(e *scope.Epoch) {
 	var tick func()
 	tick = func() {
 		if !h.home {
-			w.bringHome()
+			w.bringHome(func(p *Node) bool { return p.machine.Closed() })
 			w.at(homeTick, tick)
 		}
 	}
@@ -121,10 +123,13 @@ func (n *Node) returned(given []scope.Delegation) {
 		if !gone || slices.ContainsFunc(given, func(d scope.Delegation) bool { return d.Child == c.id }) {
 			continue
 		}
-		c.homing.home = true
+		c.homing.home, c.homing.came = true, n.world.Now()
 		n.world.holds(Obeyed, n, c.mustLeave() && (c.homing.closed || c.watch.lost), "%q is taken back, and did not close by an order", c.Genesis.Prefix())
 		n.world.log(n, "home", "%q", c.Genesis.Prefix())
 		n.world.watch.reach("scope came home")
+		if c.called {
+			n.world.watch.reach("home by itself")
+		}
 		if n.world.firing && (n.world.faultsActive() || c.faultsActive()) {
 			n.world.watch.reach("scope came home under fire")
 		}
@@ -134,13 +139,13 @@ func (n *Node) returned(given []scope.Delegation) {
 	}
 }
 
-// bringHome lets nodes of anchors of the scope above bring what this one held: the first of them more often, and
-// several at once.
-func (w *World) bringHome() {
+// bringHome lets nodes of anchors of the scope above bring what this one held, or show that it is quiet, where their
+// own part is that far: the first of them more often, and several at once.
+func (w *World) bringHome(far func(*Node) bool) {
 	above, rank := w.above(), 0
 	for _, n := range above.Nodes {
 		p := w.Nodes[n.Index]
-		if n.machine == nil || n.busy || n.paused || n.Face != 0 || p.machine == nil || p.busy || !p.machine.Closed() {
+		if n.machine == nil || n.busy || n.paused || n.Face != 0 || p.machine == nil || p.busy || !far(p) {
 			continue
 		}
 		if !n.seats(n) && w.folds.IntN(40) > 0 { // its steps are refused

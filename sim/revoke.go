@@ -47,6 +47,10 @@ func (n *Node) heard(r *scope.Revocation) {
 	if !slices.ContainsFunc(above.orders, r.Equal) && n.root().liar == nil {
 		above.orders = append(above.orders, r)
 		n.world.log(n, "ordered", "by the scope above, entry %d", r.Entry)
+		if r.Folds() {
+			n.world.homing.ordered = n.world.Now()
+		}
+		n.world.takesBack(n, r)
 	}
 	if r.Entry >= n.orders {
 		n.orders = r.Entry + 1

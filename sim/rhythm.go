@@ -23,6 +23,9 @@ func (w *World) burstPeriod() time.Duration {
 	return (w.Scenario.Stop - scenario.Burst) / time.Duration(w.Scenario.Load.Bursts-1)
 }
 
+// burst is the burst that is now, or was last.
+func (w *World) burst() int { return int(w.Now() / w.burstPeriod()) }
+
 // untilBusy is how long it is, at a time of day, until the world is busy. It is from Stop on, until it has healed.
 func (w *World) untilBusy(at time.Duration) time.Duration {
 	if w.Scenario.Load.Bursts > 0 && at < w.Scenario.Stop {

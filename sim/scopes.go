@@ -177,15 +177,19 @@ type ScopeRecord struct {
 	Anchors []int         // by node, as it was founded
 	At      time.Duration // when the first node got there
 	Keys    int64         // that were handed over
-	Height  aweigh.Height // final at most, at nodes that are held to the invariants
-	Lost    bool          // more of its weight lies than may: nothing is promised within it
+	// ByItself is set if the scope split off and no decision asked for it.
+	ByItself bool
+	Ordered  time.Duration // when it was ordered to come home, as the first node below heard of it; 0: it was not
+	Home     time.Duration // when it was home, as the first node saw it; 0: it is not
+	Height   aweigh.Height // final at most, at nodes that are held to the invariants
+	Lost     bool          // more of its weight lies than may: nothing is promised within it
 }
 
 func (w *World) scopeRecord() ScopeRecord {
 	d := w.Genesis.Descent
 	r := ScopeRecord{
 		Prefix: string(d.Prefix), Depth: int(d.Depth), Mode: w.Genesis.Policy.Rules.Mode.String(),
-		At: w.began, Keys: d.Keys, Lost: w.watch.lost,
+		At: w.began, Keys: d.Keys, Lost: w.watch.lost, ByItself: w.byItself, Ordered: w.homing.ordered, Home: w.homing.came,
 	}
 	for _, a := range w.Genesis.Anchors {
 		r.Anchors = append(r.Anchors, w.anchors[a.Key.ID()])

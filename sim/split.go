@@ -23,16 +23,25 @@ func (w *World) split(n *Node, d scope.Delegation) {
 		}
 	}
 	t, next := &e.Policy.Topology, e.Number+1
-	rested := len(w.splits) == 0 || next-w.splits[len(w.splits)-1] >= aweigh.Epoch(t.Rest)
-	w.splits = append(w.splits, next)
-	w.holds(Handover, n, t.Split == scope.SplitAct && len(w.splits) <= int(t.Most) && rested,
-		"the scope for %q was founded by itself, as the splits before epochs %v, under %+v", d.Prefix, w.splits, *t)
+	w.find(d.Child).byItself = true
+	now, rested := 0, true // splits that were not ordered to come home
+	for _, c := range w.scopes[1:] {
+		if c.byItself && c.Genesis.Descent.Parent == w.id && !c.mustLeave() {
+			now++
+		}
+	}
+	for _, moved := range w.moves {
+		rested = rested && (moved > next || next-moved >= aweigh.Epoch(t.Rest))
+	}
+	w.moves = append(w.moves, next)
+	w.holds(Handover, n, t.Split == scope.ConductAct && now <= int(t.Most) && rested,
+		"the scope for %q was founded by itself, as %d others, after moves at the start of epochs %v, under %+v", d.Prefix, now-1, w.moves, *t)
 	w.watch.reach("split by itself")
 	if int(next) >= len(w.epochs) {
 		return
 	}
 	want, g := w.epochs[next].Policy, w.find(d.Child).Genesis
-	want.Topology.Split = scope.SplitAdvise
+	want.Topology.Split = scope.ConductAdvise
 	roster, heads := &w.epochs[next].Roster, 0
 	for i := range g.Anchors {
 		a := &g.Anchors[i]

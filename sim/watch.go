@@ -392,9 +392,8 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 			x.reach("epoch change under fire")
 		}
 		w.at(0, w.probeLagging)
-		if x.standing.enter(w, n, e); e.Home != nil {
-			w.closes(e)
-		}
+		x.standing.enter(w, n, e)
+		w.homeward(e)
 		x.ending.began(w)
 		x.pauses.began(w)
 		if faulty := x.weigh(); x.within && faulty > w.rules.Mode.FaultBudget(w.weights.Total()) { // the promise ends here

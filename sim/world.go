@@ -45,7 +45,9 @@ type World struct {
 
 	motions   uint64              // approvals asked for
 	decisions []scope.Decision    // likewise, what they approve
-	splits    []aweigh.Epoch      // that began as the scope split by itself
+	moves     []aweigh.Epoch      // that began as the scope split by itself, or ordered one home
+	byItself  bool                // the scope above split this one off, and no decision asked for it
+	called    bool                // and ordered it home by itself
 	welcomed  int                 // liars' applications that the honest approved
 	orders    []*scope.Revocation // that the scope gave to those below, as honest nodes know them
 	homing    homecoming

@@ -259,7 +259,7 @@ func TestErrorsAboutKeysNeedNoUsage(t *testing.T) {
 	_, quoted := prefixOf(`"nokey`)
 	for _, err := range []error{
 		parsed, quoted, rooted("nokey", []byte("nokey")), likely("nokey", []byte("nokey")), likely("/a", []byte("/a")), likely("/a/*/", []byte("/a/*/")),
-		policyChanges{set: &[]string{"prefix=nokey threshold=1/2 window=1h"}, drop: new([]string), mode: new(string), group: new(string), split: new(string)}.apply(new(scope.Policy)),
+		policyChanges{set: &[]string{"prefix=nokey threshold=1/2 window=1h"}, drop: new([]string), mode: new(string), group: new(string), split: new(string), fold: new(string)}.apply(new(scope.Policy)),
 	} {
 		if err == nil || usageHelps(err) || exitCode(err, true) != exitUsage {
 			t.Errorf("%v: usage %v, exit code %d", err, usageHelps(err), exitCode(err, true))

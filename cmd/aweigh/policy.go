@@ -161,11 +161,12 @@ func (a *app) policySet() *cobra.Command {
 			"--approve lets writes below a prefix wait for approval, or changes its conditions, and\n" +
 			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp + "\n\n" +
 			"--group says how many anchors weigh: " + policytext.GroupHelp + ".\n\n" +
-			"--split says what the scope does about busy prefixes: " + policytext.TopologyHelp + ".",
+			"--split says what the scope does about busy prefixes: " + policytext.TopologyHelp + ".\n\n" +
+			"--fold says what becomes of such a scope when it is quiet again: " + policytext.FoldHelp + ".",
 		Example: "  aweigh policy set policy.yaml\n" +
 			"  aweigh policy set --approve 'prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h'\n" +
 			"  aweigh policy set --no-approve /secrets/\n" +
-			"  aweigh policy set --mode fast\n  aweigh policy set --group 4..7,replace=2\n  aweigh policy set --split act,rate=500",
+			"  aweigh policy set --mode fast\n  aweigh policy set --group 4..7,replace=2\n  aweigh policy set --split act,rate=500\n  aweigh policy set --fold act,quiet=24h",
 	}
 	changes := changeFlags(c)
 	once, here := onceFlags(c), hereFlag(c)
@@ -184,7 +185,7 @@ func (a *app) policySet() *cobra.Command {
 				return err
 			}
 		case !changes.given():
-			return fmt.Errorf("%w: give a FILE, --approve, --no-approve, --mode or --group", errUsage)
+			return fmt.Errorf("%w: give a FILE, --approve, --no-approve, --mode, --group, --split or --fold", errUsage)
 		}
 		if err := changes.apply(&p); err != nil {
 			return err
@@ -217,10 +218,11 @@ func (a *app) warnElsewhere(ctx context.Context, s *session, r *aweighv1.TrustRe
 	return nil
 }
 
-// policyChanges are changes of a policy that flags stand for: approvals to set and to drop, the mode, and the group.
+// policyChanges are changes of a policy that flags stand for: approvals to set and to drop, the mode, the group, and
+// the topology.
 type policyChanges struct {
-	set, drop          *[]string
-	mode, group, split *string
+	set, drop                *[]string
+	mode, group, split, fold *string
 }
 
 // changeFlags adds the flags of changes of a policy.
@@ -232,11 +234,12 @@ func changeFlags(c *cobra.Command) policyChanges {
 		drop:  c.Flags().StringArray("no-approve", nil, "a prefix below which no change needs approval any more"),
 		group: c.Flags().String("group", "", "how many anchors weigh at a time, as in 4..7,replace=3, or off; the others are on standby"),
 		split: c.Flags().String("split", "", "what is done about busy prefixes: advise, act or off, as in act,rate=1000"),
+		fold:  c.Flags().String("fold", "", "what is done about such a scope that is quiet again: advise, act or off, as in act,quiet=1h"),
 	}
 }
 
 func (x policyChanges) given() bool {
-	return len(*x.set)+len(*x.drop) > 0 || *x.mode != "" || *x.group != "" || *x.split != ""
+	return len(*x.set)+len(*x.drop) > 0 || *x.mode != "" || *x.group != "" || *x.split+*x.fold != ""
 }
 
 // apply makes the changes in a policy.
@@ -256,7 +259,14 @@ func (x policyChanges) apply(p *scope.Policy) error {
 		p.Trust.Group = g
 	}
 	if *x.split != "" {
-		t, err := policytext.ParseTopology(*x.split)
+		t, err := policytext.ParseTopology(p.Topology, *x.split)
+		if err != nil {
+			return err
+		}
+		p.Topology = t
+	}
+	if *x.fold != "" {
+		t, err := policytext.ParseFold(p.Topology, *x.fold)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ var sections = map[string]string{
 	"group":    "How many anchors weigh at a time; the others are on standby.",
 	"limits":   "What the scope takes.",
 	"children": "What binds the scopes below this one, from their founding on.",
-	"topology": "What the scope does about prefixes that are busy.",
+	"topology": "What the scope does about prefixes that are busy, and about those that are quiet again.",
 }
 
 var fields = []field{
@@ -110,7 +110,16 @@ var fields = []field{
 	number("topology.rate", "changes a second, in the mean of an epoch, from which on a prefix is busy; up to 1000000", func(p *scope.Policy) *uint32 { return &p.Topology.Rate }),
 	number("topology.epochs", "for which it must be busy, in a row", func(p *scope.Policy) *uint32 { return &p.Topology.Epochs }),
 	number("topology.rest", "epochs between two splits, at least", func(p *scope.Policy) *uint32 { return &p.Topology.Rest }),
-	number("topology.most", "splits that the scope makes by itself, in all", func(p *scope.Policy) *uint32 { return &p.Topology.Most }),
+	number("topology.most", "scopes that it has split off by itself, at a time", func(p *scope.Policy) *uint32 { return &p.Topology.Most }),
+	{
+		name: "topology.fold", about: "act: a scope that split off by itself goes back to the one above once it is quiet; advise: aweigh scope topology tells when it could; off: never",
+		show: func(p *scope.Policy) string { return p.Topology.Fold.String() },
+		read: func(p *scope.Policy, text string) (err error) {
+			p.Topology.Fold, err = scope.ParseConduct(text)
+			return err
+		},
+	},
+	duration("topology.quiet", "for which it must have less than half of topology.rate; 1s to 8760h", func(p *scope.Policy) *time.Duration { return &p.Topology.Quiet }),
 
 	number("children.depth", "levels of scopes below, at most; 0: any number", func(p *scope.Policy) *uint32 { return &p.Children.Depth }),
 	truth("children.bft", "whether none of them may be of mode crash, which takes an anchor's word", func(p *scope.Policy) *bool { return &p.Children.BFT }),

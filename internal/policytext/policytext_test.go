@@ -36,7 +36,7 @@ func other() scope.Policy {
 		Anchors: 99, ValidFor: 7 * time.Hour, Pending: 720 * time.Hour, ScopeBytes: 1500 << 20, TTL: 90 * time.Second, Rate: 1234, Drift: 123 * time.Millisecond,
 		KeyBytes: 1000, ValueBytes: 1 << 20, MutationBytes: 1<<20 + 1, BundleBytes: 2 << 20, BlockBytes: 3 << 20, BlockMutations: 77, TxnOps: 78, JustificationBytes: 79,
 	}
-	p.Topology = scope.Topology{Split: scope.SplitAct, Rate: 21, Epochs: 22, Rest: 23, Most: 24}
+	p.Topology = scope.Topology{Split: scope.ConductAct, Rate: 21, Epochs: 22, Rest: 23, Most: 24}
 	p.Children = scope.Bound{Depth: 3, BFT: true, Finalize: quorum.Rule{Num: 5, Den: 6, MinAnchors: 7}, Notice: 72 * time.Hour}
 	key, err := votes.KeyFromSeed("ed25519", make([]byte, 32))
 	if err != nil {

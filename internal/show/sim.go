@@ -61,7 +61,10 @@ type scopeRun struct {
 	Mode    string        `json:"mode"`
 	Anchors []int         `json:"anchors"`
 	AtNs    time.Duration `json:"at_ns"`
-	Keys    int64         `json:"keys"` // that were handed over
+	Keys    int64         `json:"keys"`       // that were handed over
+	Split   bool          `json:"by_itself"`  // no decision asked for it
+	OrderNs time.Duration `json:"ordered_ns"` // when it was ordered to come home; 0: it was not
+	HomeNs  time.Duration `json:"home_ns"`    // when it was home; 0: it is not
 	Height  uint64        `json:"height"`
 	Lost    bool          `json:"lost"` // more of its weight lies than may
 }
@@ -120,8 +123,15 @@ func (p Printer) Simulation(s Simulation) error {
 		if c.Lost {
 			what = "; more lie in it than may"
 		}
-		head = append(head, []string{"scope", fmt.Sprintf("%s of %s, mode %s, after %s with %s; height %d%s",
-			c.Prefix, plural(len(c.Anchors), "anchor"), c.Mode, round(c.At), plural(int(c.Keys), "key"), c.Height, what)})
+		if c.Home > 0 {
+			what = fmt.Sprintf("; home after %s%s", round(c.Home), what)
+		}
+		by := ""
+		if c.ByItself {
+			by = "by itself "
+		}
+		head = append(head, []string{"scope", fmt.Sprintf("%s of %s, mode %s, %safter %s with %s; height %d%s",
+			c.Prefix, plural(len(c.Anchors), "anchor"), c.Mode, by, round(c.At), plural(int(c.Keys), "key"), c.Height, what)})
 	}
 	if err := p.table(head...); err != nil {
 		return err
@@ -261,7 +271,7 @@ func runOf(s Simulation) runJSON {
 		Messages: s.Messages, Bytes: s.Bytes, Report: s.Report, Again: s.Again,
 	}
 	for _, c := range s.Scopes {
-		out.Scopes = append(out.Scopes, scopeRun{c.Prefix, c.Depth, c.Mode, c.Anchors, c.At, c.Keys, uint64(c.Height), c.Lost})
+		out.Scopes = append(out.Scopes, scopeRun{c.Prefix, c.Depth, c.Mode, c.Anchors, c.At, c.Keys, c.ByItself, c.Ordered, c.Home, uint64(c.Height), c.Lost})
 	}
 	for i, h := range s.Heights {
 		out.Heights[i] = uint64(h)

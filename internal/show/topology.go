@@ -17,14 +17,23 @@ type topologyJSON struct {
 	Epochs  uint32     `json:"epochs"`
 	Rest    uint32     `json:"rest"`
 	Most    uint32     `json:"most"`
-	Splits  uint32     `json:"splits"`  // that the scope made by itself
+	Splits  uint32     `json:"splits"`  // that the scope made by itself, without those that came home
 	Moved   uint64     `json:"moved"`   // epoch that began with the last one, or with one that failed; 0: none
 	Changes uint64     `json:"changes"` // in the epoch so far
 	SinceNs int64      `json:"since_ns"`
 	Busy    uint64     `json:"busy"` // changes in that time from which on a prefix is busy
 	Heat    []heatJSON `json:"heat"`
+	Fold    string     `json:"fold"` // off, advise or act
+	QuietNs int64      `json:"quiet_ns"`
+	Home    *homeJSON  `json:"home"` // whether the scope goes back to the one above; null: there is none
 	Next    *string    `json:"next"` // the prefix that is to become a scope of its own; null: none
 	Reason  string     `json:"reason,omitempty"`
+}
+
+type homeJSON struct {
+	Quiet  bool   `json:"quiet"`   // it asks for that
+	FromNs int64  `json:"from_ns"` // time from which on it counts as quiet; 0: never
+	Stays  string `json:"stays,omitempty"`
 }
 
 type heatJSON struct {
@@ -51,6 +60,10 @@ func (p Printer) Topology(r *aweighv1.TopologyResponse) error {
 		out := topologyJSON{
 			Header: &h, Split: r.Split, Rate: r.Rate, Epochs: r.Epochs, Rest: r.Rest, Most: r.Most, Splits: r.Splits, Moved: r.Moved,
 			Changes: r.Changes, SinceNs: r.SinceNs, Busy: r.Busy, Heat: []heatJSON{}, Reason: r.Reason,
+			Fold: r.Fold, QuietNs: r.QuietNs,
+		}
+		if h := r.Home; h != nil {
+			out.Home = &homeJSON{Quiet: h.Quiet, FromNs: h.FromNs, Stays: h.Stays}
 		}
 		if len(r.Next) > 0 {
 			next := string(r.Next)
@@ -71,8 +84,14 @@ func (p Printer) Topology(r *aweighv1.TopologyResponse) error {
 		rows[0][1] += fmt.Sprintf(": a prefix is busy from %s a second on, and is split off after %s in a row",
 			Count(int(r.Rate), "change"), Count(int(r.Epochs), "busy epoch"))
 		rows = append(rows,
-			[]string{"made", fmt.Sprintf("%d of %s, at least %s apart", r.Splits, Count(int(r.Most), "split"), Count(int(r.Rest), "epoch"))},
+			[]string{"has", fmt.Sprintf("%d of %s, at least %s apart", r.Splits, Count(int(r.Most), "split"), Count(int(r.Rest), "epoch"))},
 			[]string{"epoch", fmt.Sprintf("%d, with %s in %s so far", r.Header.GetEpoch(), Count(int(r.Changes), "change"), since)})
+	}
+	if r.Fold != "off" {
+		rows = append(rows, []string{"fold", fmt.Sprintf("%s: what split off goes back after %v with less than half of that rate", r.Fold, time.Duration(r.QuietNs))})
+	}
+	if r.Home != nil {
+		rows = append(rows, []string{"home", homeward(r)})
 	}
 	rows = append(rows, []string{"next", nextSplit(r)})
 	if err := p.table(rows...); err != nil {
@@ -90,6 +109,21 @@ func (p Printer) Topology(r *aweighv1.TopologyResponse) error {
 		}
 	}
 	return p.toldAlone(r.Header)
+}
+
+// homeward says whether the scope goes back to the one above.
+func homeward(r *aweighv1.TopologyResponse) string {
+	switch {
+	case r.Home.Quiet && r.Home.Stays == "":
+		return "it is quiet, and asks the scope above to take it back"
+	case r.Home.Quiet:
+		return "it is quiet, and stays: " + Line(r.Home.Stays)
+	case r.Home.Stays == "":
+		return "it asks the scope above to take it back, as this epoch ends"
+	case r.Fold == "advise":
+		return "not by itself: " + Line(r.Home.Stays) + "; \"aweigh scope fold\" takes it back"
+	}
+	return "not now: " + Line(r.Home.Stays)
 }
 
 // nextSplit says what the scope would do.

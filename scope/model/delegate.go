@@ -26,7 +26,7 @@ func (m *Model) hands() {
 
 // delegate hands a prefix to a scope of its own, as an entry says.
 func (m *Model) delegate(e *lineage.Entry) {
-	d := scope.Delegation{Prefix: e.Key, Child: e.Posterior, Revision: m.next(), Height: m.view.Height}
+	d := scope.Delegation{Prefix: e.Key, Child: e.Posterior, Revision: m.next(), Height: m.view.Height, ByItself: e.Reason != ""}
 	m.unmodelled("delegation")
 	mut := new(scope.CheckedMutation) // of the motion by which it goes
 	mut.ID, mut.Author, mut.Justification, mut.Caller = e.Mutation, e.Author, e.Justification, e.Caller

@@ -15,10 +15,11 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// homing is how far a scope has come home that was ordered to.
+// homing is how far a scope has come home that was ordered to, or that asks for it.
 type homing struct {
 	child aweigh.ScopeID
-	order aweigh.Hash
+	order aweigh.Hash // zero: there is none yet
+	asks  bool        // the way was shown to where the scope is quiet
 	at    []byte      // the encoded epoch to which the way was shown; empty: the genesis
 	home  *scope.Home // nil until the way leads to the end
 	parts []aweigh.Hash
@@ -37,14 +38,24 @@ type fold struct {
 func (m *Model) orders() {
 	for i := range m.block.told.Log {
 		e := &m.block.told.Log[i]
-		if e.Class != lineage.Revoked || !m.folding[e.Mutation] {
+		i := slices.IndexFunc(m.view.given, func(d scope.Delegation) bool { return bytes.Equal(d.Prefix, e.Key) })
+		if e.Class != lineage.Revoked || i < 0 {
 			continue
 		}
-		for _, d := range m.view.given {
-			if bytes.Equal(d.Prefix, e.Key) {
-				m.homings[string(e.Key)] = &homing{child: d.Child, order: e.Posterior}
-			}
+		if !m.folding[e.Mutation] && e.Reason == "" {
+			m.view.given[i].Revocation = new(scope.Revocation) // to others
+			continue
 		}
+		is := m.homings[string(e.Key)]
+		if is == nil {
+			is = &homing{child: m.view.given[i].Child}
+		}
+		if e.Reason != "" && !is.asks {
+			m.block.differ = append(m.block.differ, fmt.Sprintf("%q is ordered to come home by itself, and did not ask", e.Key))
+		}
+		ordered := *is
+		ordered.order = e.Posterior
+		m.homings[string(e.Key)] = &ordered
 	}
 }
 
@@ -59,8 +70,17 @@ func (m *Model) bring(mut *scope.CheckedMutation) error {
 	}
 	none, other := errors.New("scope: no such scope was ordered to come home"), errors.New("scope: another step of what comes home is next")
 	is := m.homings[string(c.Prefix)]
-	if is == nil {
-		return none
+	if is == nil || is.order == (aweigh.Hash{}) {
+		i := slices.IndexFunc(m.view.given, func(d scope.Delegation) bool { return bytes.Equal(d.Prefix, c.Prefix) })
+		if i < 0 || m.view.given[i].Revocation != nil || len(c.Part) > 0 {
+			return none
+		}
+		if failure := m.mayAsk(mut, &m.view.given[i]); failure != nil {
+			return failure
+		}
+		if is == nil {
+			is = &homing{child: m.view.given[i].Child}
+		}
 	}
 	next := *is
 	if len(c.Part) > 0 {
@@ -77,12 +97,46 @@ func (m *Model) bring(mut *scope.CheckedMutation) error {
 		if e.Home != nil && e.Home.Order != next.order {
 			return none
 		}
-		next.at, next.home, next.parts = e.Encode(), e.Home, c.Parts
+		next.at, next.home, next.parts, next.asks = e.Encode(), e.Home, c.Parts, e.Quiet
 	}
 	if next.whole() && next.home.Revision >= m.next() {
 		return errors.New("scope: the time of the scope that comes home is ahead of this one's")
 	}
-	*is = next
+	m.homings[string(c.Prefix)] = &next
+	return nil
+}
+
+// mayAsk reports why a scope may not show, before any order, that it is quiet. It takes from a node whether a decision
+// waits.
+func (m *Model) mayAsk(mut *scope.CheckedMutation, d *scope.Delegation) error {
+	const waits = "a decision waits for the end of the epoch"
+	if r, _ := m.block.told.Outcome(mut.ID, mut.ID); r.Code == scope.Failed && r.Reason == waits {
+		m.unmodelled("waiting decision")
+		return errors.New("scope: " + waits)
+	}
+	no := func(why string, args ...any) error {
+		return fmt.Errorf("scope: no such scope was ordered to come home, and it does not come home by itself: "+why, args...)
+	}
+	here, below := m.block.told.Epoch, mut.Brings.Reached()
+	switch fold := here.Policy.Topology.Fold; {
+	case !d.ByItself:
+		return no("a decision founded it")
+	case fold != scope.ConductAct:
+		return no("the policy has topology.fold %s", fold)
+	case !below.Quiet:
+		return nil
+	}
+	a, b := here.Policy, below.Policy
+	a.Topology, b.Topology = scope.Topology{}, scope.Topology{}
+	if a.Hash() != b.Hash() {
+		return no("its policy is another than that of the scope above")
+	}
+	for i := range below.Roster.Anchors {
+		x := &below.Roster.Anchors[i]
+		if !slices.ContainsFunc(here.Roster.Anchors, func(y scope.Anchor) bool { return y.Key.ID() == x.Key.ID() }) {
+			return no("%s is no anchor of the scope above", x.Name)
+		}
+	}
 	return nil
 }
 

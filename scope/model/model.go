@@ -42,7 +42,8 @@ type Model struct {
 	handed    map[aweigh.UID]handed        // objects that went to scopes below
 	wrote     map[aweigh.UID][]int64       // entries of versions of objects
 	islands   map[aweigh.ScopeID]*isle     // on record
-	terms     []terms                      // of epochs in which islands may be founded, or could in the one before
+	warmth    warmth
+	terms     []terms // of epochs in which islands may be founded, or could in the one before
 
 	view  *View  // after the block that is being executed, or the last one
 	block *block // that is being executed
@@ -148,6 +149,7 @@ type Told struct {
 	// Outcome is the receipt of a mutation, or of the bundle that exceeded what it declares.
 	Outcome func(bundle, mutation aweigh.Hash) (scope.Receipt, bool)
 	Impact  func(votes.MotionID) *scope.Impact // of a decision that the block opens a motion about
+	Quiet   bool                               // the epoch that begins with the block says that the scope is quiet
 	Closes  bool                               // the scope goes back to the one above with the block
 	Below   func(aweigh.ScopeID) *Model        // of a scope that comes home, nil if there is none
 }
@@ -184,7 +186,7 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	m.block = &block{Block: b, told: told, policy: &told.Epoch.Policy, carries: told.Epoch.Policy.Limits.BlockCost}
 	m.forgetWarnings(told.Epoch, 0)
 	m.begins()
-	n := 0
+	n, changed := 0, len(m.stored.changes)
 	for _, c := range b.Bundles {
 		n += len(c.Mutations())
 	}
@@ -199,6 +201,7 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 		outcomes = m.bundle(c, outcomes)
 	}
 	m.vote()
+	m.cools(uint64(len(m.stored.changes) - changed))
 	m.decided()
 	m.readmitted()
 	m.hands()

@@ -185,6 +185,9 @@ func (w *world) told(e *scope.Epoch, before scope.Head) model.Told {
 		must(w.t, err)
 		return r, ok
 	}}
+	if now, err := w.state.Epoch(); err == nil && now.Root == w.state.Head().Block {
+		told.Quiet = now.Quiet
+	}
 	told.Impact = func(id votes.MotionID) *scope.Impact {
 		m, _, err := w.state.Motion(id)
 		must(w.t, err)

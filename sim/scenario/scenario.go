@@ -57,6 +57,7 @@ type Network struct {
 	Reversal    int           `yaml:"reversal,omitempty"`    // epochs in which a motion can be reversed so that warnings are credited, likewise; 8
 	Group       string        `yaml:"group,omitempty"`       // anchors that weigh at a time, as "aweigh policy set --group" has it: 4..7,replace=2; all
 	Split       string        `yaml:"split,omitempty"`       // what scopes do about busy prefixes, as "aweigh policy set --split" has it; advise
+	Fold        string        `yaml:"fold,omitempty"`        // what becomes of such a scope that is quiet, as "aweigh policy set --fold" has it; advise
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
 	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, deletions, changes or nothing; nothing
 	Authors     []string      `yaml:"authors,omitempty"`     // of the policy, as its text has them: alice who=any prefix=/a/; none: anyone may write
@@ -168,6 +169,7 @@ type Load struct {
 	Swap     Share         `yaml:"swap,omitempty"`     // of the writes that compare first; 1/4
 	Give     time.Duration `yaml:"give,omitempty"`     // a client gives up after so long, and does not know; 4s
 	Bursts   int           `yaml:"bursts,omitempty"`   // clients and liars are busy in so many bursts of 3s, far apart; always
+	Moves    bool          `yaml:"moves,omitempty"`    // in each burst, most writes and reads are under one of the prefixes, in turn
 	Acts     int           `yaml:"acts,omitempty"`     // actions, writes and names, in all, under rules of the policy; none
 	Isles    int           `yaml:"isles,omitempty"`    // requests, of each island, and about as many of the scope on the keys of network.partitions; none
 	Probes   int           `yaml:"probes,omitempty"`   // linearizable reads, in all, where and when an old answer is most likely; none

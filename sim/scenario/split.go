@@ -10,14 +10,19 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Topology is what scopes do about busy prefixes, in the words of "aweigh policy set --split".
+// Topology is what scopes do about busy prefixes, and about those that are quiet again, in the words of "aweigh policy
+// set" for --split and --fold.
 func (s *Scenario) Topology() (scope.Topology, error) {
-	if s.Network.Split == "" {
-		return scope.DefaultTopology(), nil
+	t, err := scope.DefaultTopology(), error(nil)
+	if s.Network.Split != "" {
+		if t, err = policytext.ParseTopology(t, s.Network.Split); err != nil {
+			return t, err
+		}
 	}
-	t, err := policytext.ParseTopology(s.Network.Split)
-	if err != nil {
-		return t, err
+	if s.Network.Fold != "" {
+		if t, err = policytext.ParseFold(t, s.Network.Fold); err != nil {
+			return t, err
+		}
 	}
 	p := scope.OpenPolicy(quorum.BFT)
 	p.Topology = t
@@ -27,9 +32,12 @@ func (s *Scenario) Topology() (scope.Topology, error) {
 func (c *checker) split(s *Scenario) {
 	t, err := s.Topology()
 	if err != nil {
-		c.refuse("network.split", "%v", err)
+		c.refuse("network.split and network.fold", "%v", err)
 	}
-	c.need(t.Split != scope.SplitAct || s.splittable(), "network.split",
+	l := &s.Load
+	c.need(!l.Moves || l.Bursts > 0 && len(l.Under) > 1 && l.Keys >= len(l.Under), "load.moves",
+		"goes with load.bursts, and with several prefixes in load.under that have keys")
+	c.need(t.Split != scope.ConductAct || s.splittable(), "network.split",
 		"goes with no leases, islands, motions, actions and authors, which are counted in the root scope alone")
 }
 
@@ -41,7 +49,7 @@ func (s *Scenario) splittable() bool {
 // Splits reports whether scopes give busy prefixes a scope of their own.
 func (s *Scenario) Splits() bool {
 	t, err := s.Topology()
-	return err == nil && t.Split == scope.SplitAct
+	return err == nil && t.Split == scope.ConductAct
 }
 
 // split lets scopes split by themselves in half of the worlds that have scopes below the root's, where that can be
@@ -59,4 +67,7 @@ func (d drawing) split(s *Scenario) {
 		s.Load.Keys = max(s.Load.Keys, len(s.Load.Under))
 	}
 	s.Load.Give = max(s.Load.Give, time.Second)
+	if d.one(2) {
+		s.Network.Fold = fmt.Sprintf("act,quiet=%ds", 1+d.IntN(4))
+	}
 }

@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76, 0}
 }
 
 // Header says what an answer was read at.
@@ -5729,7 +5729,7 @@ type TopologyResponse struct {
 	Epochs        uint32                 `protobuf:"varint,4,opt,name=epochs,proto3" json:"epochs,omitempty"`                   // in a row, for which it must be
 	Rest          uint32                 `protobuf:"varint,5,opt,name=rest,proto3" json:"rest,omitempty"`                       // epochs between two splits
 	Most          uint32                 `protobuf:"varint,6,opt,name=most,proto3" json:"most,omitempty"`                       // splits that the scope makes by itself
-	Splits        uint32                 `protobuf:"varint,7,opt,name=splits,proto3" json:"splits,omitempty"`                   // that it made
+	Splits        uint32                 `protobuf:"varint,7,opt,name=splits,proto3" json:"splits,omitempty"`                   // that it made, without those that came home since
 	Moved         uint64                 `protobuf:"varint,8,opt,name=moved,proto3" json:"moved,omitempty"`                     // epoch that began with the last one, or with one that failed; 0: none
 	Changes       uint64                 `protobuf:"varint,9,opt,name=changes,proto3" json:"changes,omitempty"`                 // in the epoch so far
 	SinceNs       int64                  `protobuf:"varint,10,opt,name=since_ns,json=sinceNs,proto3" json:"since_ns,omitempty"` // that the epoch takes so far
@@ -5737,6 +5737,9 @@ type TopologyResponse struct {
 	Heat          []*Heat                `protobuf:"bytes,12,rep,name=heat,proto3" json:"heat,omitempty"`                       // in the order of prefixes
 	Next          []byte                 `protobuf:"bytes,13,opt,name=next,proto3" json:"next,omitempty"`                       // the prefix that would become a scope of its own; empty: none
 	Reason        string                 `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`                   // why nothing would be done now; empty: the split is due
+	Fold          string                 `protobuf:"bytes,15,opt,name=fold,proto3" json:"fold,omitempty"`                       // off, advise or act
+	QuietNs       int64                  `protobuf:"varint,16,opt,name=quiet_ns,json=quietNs,proto3" json:"quiet_ns,omitempty"` // for how long the scope must have less than half of the rate
+	Home          *Homeward              `protobuf:"bytes,17,opt,name=home,proto3" json:"home,omitempty"`                       // of a scope that has one above; otherwise not there
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5869,6 +5872,88 @@ func (x *TopologyResponse) GetReason() string {
 	return ""
 }
 
+func (x *TopologyResponse) GetFold() string {
+	if x != nil {
+		return x.Fold
+	}
+	return ""
+}
+
+func (x *TopologyResponse) GetQuietNs() int64 {
+	if x != nil {
+		return x.QuietNs
+	}
+	return 0
+}
+
+func (x *TopologyResponse) GetHome() *Homeward {
+	if x != nil {
+		return x.Home
+	}
+	return nil
+}
+
+// Homeward is whether a scope goes back to the one above by itself.
+type Homeward struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Quiet         bool                   `protobuf:"varint,1,opt,name=quiet,proto3" json:"quiet,omitempty"`                 // it asks for that
+	FromNs        int64                  `protobuf:"varint,2,opt,name=from_ns,json=fromNs,proto3" json:"from_ns,omitempty"` // time from which on it counts as quiet, if nothing changes; 0: never
+	Stays         string                 `protobuf:"bytes,3,opt,name=stays,proto3" json:"stays,omitempty"`                  // why it does not ask, or why the scope above does not take it back; empty: nothing is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Homeward) Reset() {
+	*x = Homeward{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Homeward) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Homeward) ProtoMessage() {}
+
+func (x *Homeward) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Homeward.ProtoReflect.Descriptor instead.
+func (*Homeward) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *Homeward) GetQuiet() bool {
+	if x != nil {
+		return x.Quiet
+	}
+	return false
+}
+
+func (x *Homeward) GetFromNs() int64 {
+	if x != nil {
+		return x.FromNs
+	}
+	return 0
+}
+
+func (x *Homeward) GetStays() string {
+	if x != nil {
+		return x.Stays
+	}
+	return ""
+}
+
 // Heat is how often what begins with a prefix changed in an epoch.
 type Heat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5883,7 +5968,7 @@ type Heat struct {
 
 func (x *Heat) Reset() {
 	*x = Heat{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5895,7 +5980,7 @@ func (x *Heat) String() string {
 func (*Heat) ProtoMessage() {}
 
 func (x *Heat) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5908,7 +5993,7 @@ func (x *Heat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heat.ProtoReflect.Descriptor instead.
 func (*Heat) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Heat) GetPrefix() []byte {
@@ -5962,7 +6047,7 @@ type VoidApprover struct {
 
 func (x *VoidApprover) Reset() {
 	*x = VoidApprover{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5974,7 +6059,7 @@ func (x *VoidApprover) String() string {
 func (*VoidApprover) ProtoMessage() {}
 
 func (x *VoidApprover) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5987,7 +6072,7 @@ func (x *VoidApprover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoidApprover.ProtoReflect.Descriptor instead.
 func (*VoidApprover) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *VoidApprover) GetId() []byte {
@@ -6053,7 +6138,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6065,7 +6150,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6078,7 +6163,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Usage) GetName() string {
@@ -6126,7 +6211,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6138,7 +6223,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6151,7 +6236,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -6186,7 +6271,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6198,7 +6283,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6211,7 +6296,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -6289,7 +6374,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6301,7 +6386,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6314,7 +6399,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -6355,7 +6440,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6367,7 +6452,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6380,7 +6465,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -6408,7 +6493,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6420,7 +6505,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6433,7 +6518,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -6467,7 +6552,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6479,7 +6564,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6492,7 +6577,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -6521,7 +6606,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6533,7 +6618,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6546,7 +6631,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -6589,7 +6674,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6601,7 +6686,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6614,7 +6699,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -6663,7 +6748,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6675,7 +6760,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6688,7 +6773,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -6752,7 +6837,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6764,7 +6849,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6777,7 +6862,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Place) GetKey() []byte {
@@ -6814,7 +6899,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6826,7 +6911,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6839,7 +6924,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -6875,7 +6960,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6887,7 +6972,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6900,7 +6985,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -6942,7 +7027,7 @@ type Trip struct {
 
 func (x *Trip) Reset() {
 	*x = Trip{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6954,7 +7039,7 @@ func (x *Trip) String() string {
 func (*Trip) ProtoMessage() {}
 
 func (x *Trip) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6967,7 +7052,7 @@ func (x *Trip) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trip.ProtoReflect.Descriptor instead.
 func (*Trip) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Trip) GetPrefix() []byte {
@@ -7002,7 +7087,7 @@ type Asked struct {
 
 func (x *Asked) Reset() {
 	*x = Asked{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7014,7 +7099,7 @@ func (x *Asked) String() string {
 func (*Asked) ProtoMessage() {}
 
 func (x *Asked) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7027,7 +7112,7 @@ func (x *Asked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Asked.ProtoReflect.Descriptor instead.
 func (*Asked) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Asked) GetAnchor() string {
@@ -7106,7 +7191,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7118,7 +7203,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7131,7 +7216,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -7180,7 +7265,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7192,7 +7277,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7205,7 +7290,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -7289,7 +7374,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7301,7 +7386,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7314,7 +7399,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -7353,7 +7438,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7365,7 +7450,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7378,7 +7463,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -7443,7 +7528,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7455,7 +7540,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7468,7 +7553,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -7510,7 +7595,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7522,7 +7607,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7535,7 +7620,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -7570,7 +7655,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7582,7 +7667,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7595,7 +7680,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -7629,7 +7714,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7641,7 +7726,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7654,7 +7739,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -7718,7 +7803,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7730,7 +7815,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7743,7 +7828,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Motion) GetId() []byte {
@@ -8027,7 +8112,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8039,7 +8124,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8052,7 +8137,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Voter) GetId() []byte {
@@ -8114,7 +8199,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8126,7 +8211,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8139,7 +8224,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -8221,7 +8306,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8233,7 +8318,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8246,7 +8331,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -8357,7 +8442,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8369,7 +8454,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8382,7 +8467,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -8409,7 +8494,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8421,7 +8506,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8434,7 +8519,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -8461,7 +8546,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8473,7 +8558,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8486,7 +8571,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -8514,7 +8599,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8526,7 +8611,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8539,7 +8624,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -8575,7 +8660,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8587,7 +8672,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8600,7 +8685,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -8640,7 +8725,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8652,7 +8737,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8665,7 +8750,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -8690,7 +8775,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8702,7 +8787,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8715,7 +8800,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -8782,7 +8867,7 @@ type ContraryBallot struct {
 
 func (x *ContraryBallot) Reset() {
 	*x = ContraryBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8794,7 +8879,7 @@ func (x *ContraryBallot) String() string {
 func (*ContraryBallot) ProtoMessage() {}
 
 func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8807,7 +8892,7 @@ func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
 func (*ContraryBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ContraryBallot) GetBallot() uint64 {
@@ -8865,7 +8950,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8877,7 +8962,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[101]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8890,7 +8975,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{101}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -8938,7 +9023,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8950,7 +9035,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[102]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8963,7 +9048,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{102}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -8989,7 +9074,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9001,7 +9086,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[103]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9014,7 +9099,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{103}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -9034,7 +9119,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9046,7 +9131,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[104]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9059,7 +9144,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{104}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -9086,7 +9171,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9098,7 +9183,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[105]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9111,7 +9196,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{105}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -9137,7 +9222,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9149,7 +9234,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[106]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9162,7 +9247,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{106}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ScopesRequest) GetLinearizable() bool {
@@ -9182,7 +9267,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9194,7 +9279,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[107]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9207,7 +9292,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{107}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -9260,7 +9345,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9272,7 +9357,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[108]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9285,7 +9370,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{108}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *Scope) GetId() []byte {
@@ -9495,7 +9580,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9507,7 +9592,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[109]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9520,7 +9605,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{109}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -9596,7 +9681,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9608,7 +9693,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[110]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9621,7 +9706,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{110}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Said) GetScope() []byte {
@@ -9694,7 +9779,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9706,7 +9791,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[111]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9719,7 +9804,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{111}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -9780,7 +9865,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9792,7 +9877,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[112]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9805,7 +9890,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{112}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -9860,7 +9945,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9872,7 +9957,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[113]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9885,7 +9970,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{113}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -9912,7 +9997,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9924,7 +10009,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[114]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9937,7 +10022,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{114}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -9971,7 +10056,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9983,7 +10068,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[115]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9996,7 +10081,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{115}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -10071,7 +10156,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10083,7 +10168,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[116]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10096,7 +10181,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{116}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *UsersRequest) GetLinearizable() bool {
@@ -10119,7 +10204,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10131,7 +10216,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[117]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10144,7 +10229,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{117}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -10190,7 +10275,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10202,7 +10287,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[118]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10215,7 +10300,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{118}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{119}
 }
 
 type WhoAmIResponse struct {
@@ -10235,7 +10320,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10247,7 +10332,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[119]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10260,7 +10345,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{119}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *WhoAmIResponse) GetHeader() *Header {
@@ -10338,7 +10423,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10350,7 +10435,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[120]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10363,7 +10448,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{120}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *User) GetName() string {
@@ -10398,7 +10483,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[121]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10410,7 +10495,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[121]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10423,7 +10508,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{121}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *Role) GetName() string {
@@ -10453,7 +10538,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[122]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10465,7 +10550,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[122]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10478,7 +10563,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{122}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *Permission) GetRead() bool {
@@ -10518,7 +10603,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[123]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10530,7 +10615,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[123]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10543,7 +10628,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{123}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -10562,7 +10647,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[124]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10574,7 +10659,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[124]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10587,7 +10672,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{124}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -11094,7 +11179,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\achanges\x18\x04 \x01(\x04R\achanges\x12\x16\n" +
 	"\x06faults\x18\x05 \x01(\rR\x06faults\"5\n" +
 	"\x0fTopologyRequest\x12\"\n" +
-	"\flinearizable\x18\x01 \x01(\bR\flinearizable\"\xef\x02\n" +
+	"\flinearizable\x18\x01 \x01(\bR\flinearizable\"\xc7\x03\n" +
 	"\x10TopologyResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
 	"\x05split\x18\x02 \x01(\tR\x05split\x12\x12\n" +
@@ -11110,7 +11195,14 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04busy\x18\v \x01(\x04R\x04busy\x12#\n" +
 	"\x04heat\x18\f \x03(\v2\x0f.aweigh.v1.HeatR\x04heat\x12\x12\n" +
 	"\x04next\x18\r \x01(\fR\x04next\x12\x16\n" +
-	"\x06reason\x18\x0e \x01(\tR\x06reason\"r\n" +
+	"\x06reason\x18\x0e \x01(\tR\x06reason\x12\x12\n" +
+	"\x04fold\x18\x0f \x01(\tR\x04fold\x12\x19\n" +
+	"\bquiet_ns\x18\x10 \x01(\x03R\aquietNs\x12'\n" +
+	"\x04home\x18\x11 \x01(\v2\x13.aweigh.v1.HomewardR\x04home\"O\n" +
+	"\bHomeward\x12\x14\n" +
+	"\x05quiet\x18\x01 \x01(\bR\x05quiet\x12\x17\n" +
+	"\afrom_ns\x18\x02 \x01(\x03R\x06fromNs\x12\x14\n" +
+	"\x05stays\x18\x03 \x01(\tR\x05stays\"r\n" +
 	"\x04Heat\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\fR\x06prefix\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\bR\x03key\x12\x14\n" +
@@ -11578,7 +11670,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 125)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 126)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -11648,67 +11740,68 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*Group)(nil),                // 65: aweigh.v1.Group
 	(*TopologyRequest)(nil),      // 66: aweigh.v1.TopologyRequest
 	(*TopologyResponse)(nil),     // 67: aweigh.v1.TopologyResponse
-	(*Heat)(nil),                 // 68: aweigh.v1.Heat
-	(*VoidApprover)(nil),         // 69: aweigh.v1.VoidApprover
-	(*Usage)(nil),                // 70: aweigh.v1.Usage
-	(*ExplainRequest)(nil),       // 71: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 72: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 73: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 74: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 75: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 76: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 77: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 78: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 79: aweigh.v1.NameRequest
-	(*Place)(nil),                // 80: aweigh.v1.Place
-	(*NameResponse)(nil),         // 81: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 82: aweigh.v1.ResolveRequest
-	(*Trip)(nil),                 // 83: aweigh.v1.Trip
-	(*Asked)(nil),                // 84: aweigh.v1.Asked
-	(*Moved)(nil),                // 85: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 86: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 87: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 88: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 89: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 90: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 91: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 92: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 93: aweigh.v1.Motion
-	(*Voter)(nil),                // 94: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 95: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 96: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 97: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 98: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 99: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 100: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 101: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 102: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 103: aweigh.v1.HandInResponse
-	(*ContraryBallot)(nil),       // 104: aweigh.v1.ContraryBallot
-	(*RefusedBallot)(nil),        // 105: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 106: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 107: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 108: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 109: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 110: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 111: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 112: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 113: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 114: aweigh.v1.Said
-	(*ActResponse)(nil),          // 115: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 116: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 117: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 118: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 119: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 120: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 121: aweigh.v1.UsersResponse
-	(*WhoAmIRequest)(nil),        // 122: aweigh.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),       // 123: aweigh.v1.WhoAmIResponse
-	(*User)(nil),                 // 124: aweigh.v1.User
-	(*Role)(nil),                 // 125: aweigh.v1.Role
-	(*Permission)(nil),           // 126: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 127: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 128: aweigh.v1.DisableUsersResponse
+	(*Homeward)(nil),             // 68: aweigh.v1.Homeward
+	(*Heat)(nil),                 // 69: aweigh.v1.Heat
+	(*VoidApprover)(nil),         // 70: aweigh.v1.VoidApprover
+	(*Usage)(nil),                // 71: aweigh.v1.Usage
+	(*ExplainRequest)(nil),       // 72: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 73: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 74: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 75: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 76: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 77: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 78: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 79: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 80: aweigh.v1.NameRequest
+	(*Place)(nil),                // 81: aweigh.v1.Place
+	(*NameResponse)(nil),         // 82: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 83: aweigh.v1.ResolveRequest
+	(*Trip)(nil),                 // 84: aweigh.v1.Trip
+	(*Asked)(nil),                // 85: aweigh.v1.Asked
+	(*Moved)(nil),                // 86: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 87: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 88: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 89: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 90: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 91: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 92: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 93: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 94: aweigh.v1.Motion
+	(*Voter)(nil),                // 95: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 96: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 97: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 98: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 99: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 100: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 101: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 102: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 103: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 104: aweigh.v1.HandInResponse
+	(*ContraryBallot)(nil),       // 105: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 106: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 107: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 108: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 109: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 110: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 111: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 112: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 113: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 114: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 115: aweigh.v1.Said
+	(*ActResponse)(nil),          // 116: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 117: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 118: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 119: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 120: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 121: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 122: aweigh.v1.UsersResponse
+	(*WhoAmIRequest)(nil),        // 123: aweigh.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),       // 124: aweigh.v1.WhoAmIResponse
+	(*User)(nil),                 // 125: aweigh.v1.User
+	(*Role)(nil),                 // 126: aweigh.v1.Role
+	(*Permission)(nil),           // 127: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 128: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 129: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,   // 0: aweigh.v1.Header.island:type_name -> aweigh.v1.Island
@@ -11750,9 +11843,9 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	12,  // 36: aweigh.v1.ForecastRequest.put:type_name -> aweigh.v1.PutRequest
 	14,  // 37: aweigh.v1.ForecastRequest.delete:type_name -> aweigh.v1.DeleteRequest
 	23,  // 38: aweigh.v1.ForecastRequest.txn:type_name -> aweigh.v1.TxnRequest
-	79,  // 39: aweigh.v1.ForecastRequest.name:type_name -> aweigh.v1.NameRequest
+	80,  // 39: aweigh.v1.ForecastRequest.name:type_name -> aweigh.v1.NameRequest
 	4,   // 40: aweigh.v1.ForecastResponse.header:type_name -> aweigh.v1.Header
-	94,  // 41: aweigh.v1.ForecastResponse.voters:type_name -> aweigh.v1.Voter
+	95,  // 41: aweigh.v1.ForecastResponse.voters:type_name -> aweigh.v1.Voter
 	11,  // 42: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
 	4,   // 43: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
 	10,  // 44: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
@@ -11778,156 +11871,157 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	4,   // 64: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
 	62,  // 65: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
 	63,  // 66: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	70,  // 67: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
-	69,  // 68: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
+	71,  // 67: aweigh.v1.TrustResponse.usages:type_name -> aweigh.v1.Usage
+	70,  // 68: aweigh.v1.TrustResponse.void:type_name -> aweigh.v1.VoidApprover
 	65,  // 69: aweigh.v1.TrustResponse.group:type_name -> aweigh.v1.Group
 	4,   // 70: aweigh.v1.TopologyResponse.header:type_name -> aweigh.v1.Header
-	68,  // 71: aweigh.v1.TopologyResponse.heat:type_name -> aweigh.v1.Heat
-	4,   // 72: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	72,  // 73: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 74: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	11,  // 75: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 76: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	63,  // 77: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	11,  // 78: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 79: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	80,  // 80: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	11,  // 81: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 82: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	84,  // 83: aweigh.v1.Trip.asked:type_name -> aweigh.v1.Asked
-	4,   // 84: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	10,  // 85: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	80,  // 86: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	85,  // 87: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	83,  // 88: aweigh.v1.ResolveResponse.trips:type_name -> aweigh.v1.Trip
-	4,   // 89: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	80,  // 90: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	36,  // 91: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 92: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	85,  // 93: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 94: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	93,  // 95: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	94,  // 96: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	96,  // 97: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	95,  // 98: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	10,  // 99: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	10,  // 100: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	80,  // 101: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
-	4,   // 102: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	93,  // 103: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 104: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 105: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	93,  // 106: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 107: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	105, // 108: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	104, // 109: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
-	11,  // 110: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 111: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 112: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	112, // 113: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	11,  // 114: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 115: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	86,  // 116: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	114, // 117: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 118: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	124, // 119: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	125, // 120: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	4,   // 121: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
-	126, // 122: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
-	126, // 123: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	11,  // 124: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 125: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	12,  // 126: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	14,  // 127: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	16,  // 128: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	23,  // 129: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	25,  // 130: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	28,  // 131: aweigh.v1.Node.Forecast:input_type -> aweigh.v1.ForecastRequest
-	30,  // 132: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	32,  // 133: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	79,  // 134: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	82,  // 135: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	87,  // 136: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	89,  // 137: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	113, // 138: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	116, // 139: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	118, // 140: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	35,  // 141: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	41,  // 142: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	43,  // 143: aweigh.v1.Node.ProveRange:input_type -> aweigh.v1.ProveRangeRequest
-	38,  // 144: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
-	45,  // 145: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	48,  // 146: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	55,  // 147: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	57,  // 148: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	59,  // 149: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	61,  // 150: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	71,  // 151: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	74,  // 152: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	76,  // 153: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	78,  // 154: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	91,  // 155: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	97,  // 156: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	97,  // 157: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	97,  // 158: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	100, // 159: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	102, // 160: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	106, // 161: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	108, // 162: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	110, // 163: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	66,  // 164: aweigh.v1.Node.Topology:input_type -> aweigh.v1.TopologyRequest
-	8,   // 165: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
-	120, // 166: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	127, // 167: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	122, // 168: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
-	13,  // 169: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	15,  // 170: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	17,  // 171: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	24,  // 172: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	27,  // 173: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	29,  // 174: aweigh.v1.Node.Forecast:output_type -> aweigh.v1.ForecastResponse
-	31,  // 175: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	34,  // 176: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	81,  // 177: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	86,  // 178: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	88,  // 179: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	90,  // 180: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	115, // 181: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	117, // 182: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	119, // 183: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	37,  // 184: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	42,  // 185: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	44,  // 186: aweigh.v1.Node.ProveRange:output_type -> aweigh.v1.ProveRangeResponse
-	39,  // 187: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
-	46,  // 188: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	51,  // 189: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	56,  // 190: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	58,  // 191: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	60,  // 192: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	64,  // 193: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	73,  // 194: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	75,  // 195: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	77,  // 196: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	77,  // 197: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	92,  // 198: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	98,  // 199: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	98,  // 200: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	99,  // 201: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	101, // 202: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	103, // 203: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	107, // 204: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	109, // 205: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	111, // 206: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	67,  // 207: aweigh.v1.Node.Topology:output_type -> aweigh.v1.TopologyResponse
-	9,   // 208: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
-	121, // 209: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	128, // 210: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	123, // 211: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
-	169, // [169:212] is the sub-list for method output_type
-	126, // [126:169] is the sub-list for method input_type
-	126, // [126:126] is the sub-list for extension type_name
-	126, // [126:126] is the sub-list for extension extendee
-	0,   // [0:126] is the sub-list for field type_name
+	69,  // 71: aweigh.v1.TopologyResponse.heat:type_name -> aweigh.v1.Heat
+	68,  // 72: aweigh.v1.TopologyResponse.home:type_name -> aweigh.v1.Homeward
+	4,   // 73: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	73,  // 74: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 75: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	11,  // 76: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 77: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	63,  // 78: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	11,  // 79: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 80: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	81,  // 81: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	11,  // 82: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 83: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	85,  // 84: aweigh.v1.Trip.asked:type_name -> aweigh.v1.Asked
+	4,   // 85: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	10,  // 86: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	81,  // 87: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	86,  // 88: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	84,  // 89: aweigh.v1.ResolveResponse.trips:type_name -> aweigh.v1.Trip
+	4,   // 90: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	81,  // 91: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	36,  // 92: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 93: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	86,  // 94: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 95: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	94,  // 96: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	95,  // 97: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	97,  // 98: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	96,  // 99: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	10,  // 100: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	10,  // 101: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	81,  // 102: aweigh.v1.MotionChange.copies:type_name -> aweigh.v1.Place
+	4,   // 103: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	94,  // 104: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 105: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 106: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	94,  // 107: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 108: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	106, // 109: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	105, // 110: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	11,  // 111: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 112: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 113: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	113, // 114: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	11,  // 115: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 116: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	87,  // 117: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	115, // 118: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 119: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	125, // 120: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	126, // 121: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	4,   // 122: aweigh.v1.WhoAmIResponse.header:type_name -> aweigh.v1.Header
+	127, // 123: aweigh.v1.WhoAmIResponse.permissions:type_name -> aweigh.v1.Permission
+	127, // 124: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	11,  // 125: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 126: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	12,  // 127: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	14,  // 128: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	16,  // 129: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	23,  // 130: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	25,  // 131: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	28,  // 132: aweigh.v1.Node.Forecast:input_type -> aweigh.v1.ForecastRequest
+	30,  // 133: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	32,  // 134: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	80,  // 135: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	83,  // 136: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	88,  // 137: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	90,  // 138: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	114, // 139: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	117, // 140: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	119, // 141: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	35,  // 142: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	41,  // 143: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	43,  // 144: aweigh.v1.Node.ProveRange:input_type -> aweigh.v1.ProveRangeRequest
+	38,  // 145: aweigh.v1.Node.Tail:input_type -> aweigh.v1.TailRequest
+	45,  // 146: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	48,  // 147: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	55,  // 148: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	57,  // 149: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	59,  // 150: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	61,  // 151: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	72,  // 152: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	75,  // 153: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	77,  // 154: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	79,  // 155: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	92,  // 156: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	98,  // 157: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	98,  // 158: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	98,  // 159: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	101, // 160: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	103, // 161: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	107, // 162: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	109, // 163: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	111, // 164: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	66,  // 165: aweigh.v1.Node.Topology:input_type -> aweigh.v1.TopologyRequest
+	8,   // 166: aweigh.v1.Node.Islands:input_type -> aweigh.v1.IslandsRequest
+	121, // 167: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	128, // 168: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	123, // 169: aweigh.v1.Node.WhoAmI:input_type -> aweigh.v1.WhoAmIRequest
+	13,  // 170: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	15,  // 171: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	17,  // 172: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	24,  // 173: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	27,  // 174: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	29,  // 175: aweigh.v1.Node.Forecast:output_type -> aweigh.v1.ForecastResponse
+	31,  // 176: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	34,  // 177: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	82,  // 178: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	87,  // 179: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	89,  // 180: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	91,  // 181: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	116, // 182: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	118, // 183: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	120, // 184: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	37,  // 185: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	42,  // 186: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	44,  // 187: aweigh.v1.Node.ProveRange:output_type -> aweigh.v1.ProveRangeResponse
+	39,  // 188: aweigh.v1.Node.Tail:output_type -> aweigh.v1.TailResponse
+	46,  // 189: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	51,  // 190: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	56,  // 191: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	58,  // 192: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	60,  // 193: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	64,  // 194: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	74,  // 195: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	76,  // 196: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	78,  // 197: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	78,  // 198: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	93,  // 199: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	99,  // 200: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	99,  // 201: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	100, // 202: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	102, // 203: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	104, // 204: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	108, // 205: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	110, // 206: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	112, // 207: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	67,  // 208: aweigh.v1.Node.Topology:output_type -> aweigh.v1.TopologyResponse
+	9,   // 209: aweigh.v1.Node.Islands:output_type -> aweigh.v1.IslandsResponse
+	122, // 210: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	129, // 211: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	124, // 212: aweigh.v1.Node.WhoAmI:output_type -> aweigh.v1.WhoAmIResponse
+	170, // [170:213] is the sub-list for method output_type
+	127, // [127:170] is the sub-list for method input_type
+	127, // [127:127] is the sub-list for extension type_name
+	127, // [127:127] is the sub-list for extension extendee
+	0,   // [0:127] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -11963,7 +12057,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   125,
+			NumMessages:   126,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
