@@ -14,7 +14,7 @@ import (
 
 // TestBusyPrefixesBecomeScopes: clients flood one prefix of two. The scope gives it a scope of its own, while a node is
 // killed over and over. To each client every key was one register all the time, all nodes tell of the same scopes after
-// a restart of all, and the history says why.
+// a restart of all, and the history says why. Once it is quiet and both policies let it, it comes home.
 func TestBusyPrefixesBecomeScopes(t *testing.T) {
 	t.Parallel()
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
@@ -80,5 +80,26 @@ func TestBusyPrefixesBecomeScopes(t *testing.T) {
 	}
 	if out := n.must("scope", "topology", "-o", "json", "--api", n.nodes[1].api); json.Unmarshal([]byte(out), &seen) != nil || seen.Splits != 1 {
 		t.Errorf("the topology: %s", out)
+	}
+
+	// Now it is quiet, and may go home by itself.
+	apis := n.nodes[0].api + "," + n.nodes[1].api + "," + n.nodes[2].api
+	for _, where := range [][]string{{"--scope", hot.prefix}, nil} {
+		n.must(append(where, "policy", "set", "--fold", "act,quiet=2s", "--here", "--api", apis)...)
+	}
+	testwait.Until(t, "it is home", func() bool {
+		n.nodes[3].signal(sigKill)
+		n.nodes[3].start()
+		time.Sleep(400 * time.Millisecond)
+		return strings.Join(prefixes(n.nodes[0]), " ") == ""
+	})
+	n.agreed(time.Minute)
+	hot.check(n)
+	if said := n.must("audit", "tail", "--prefix", "/t/hot/", "--api", n.nodes[3].api); !strings.Contains(said, "by itself: the scope is quiet") {
+		t.Errorf("the history does not say why:\n%s", said)
+	}
+	for _, p := range n.nodes {
+		p.signal(sigTerm)
+		n.must("doctor", "--data-dir", p.dir, "--state")
 	}
 }
