@@ -36,7 +36,7 @@ func (n *Replica) hearOrder(r *scope.Revocation) {
 	switch {
 	case r.Entry < n.runner.stand.Load().State.Head().Obeyed:
 	case r.Folds():
-		n.log.Warn("the scope above has ordered that this one goes back to it", "from", r.Time.Add(n.genesis.Notice()).Time())
+		n.log.Info("the scope above has ordered that this one goes back to it", "from", r.Time.Add(n.genesis.Notice()).Time())
 	default:
 		n.log.Warn("the scope above has ordered that others shall govern this one", "from", r.Time.Add(n.genesis.Notice()).Time(), "anchors", namesOf(r.Child.Anchors))
 	}

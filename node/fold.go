@@ -27,6 +27,8 @@ const (
 	bringTurn = time.Second
 	// bringPause is how long an anchor waits after an attempt that came too early, or failed.
 	bringPause = 200 * time.Millisecond
+	// mostBringPause is how long it waits after several of them.
+	mostBringPause = 5 * time.Second
 	// foldRest is how long the replica of a scope that came home stays open, so that other nodes can read its last
 	// blocks.
 	foldRest = time.Minute
@@ -284,7 +286,7 @@ func comesHome(p, c *Replica, d scope.Delegation) bool {
 		return d.Revocation.Folds() && c.closed()
 	}
 	below := c.epochs.epoch()
-	return d.ByItself && below.Quiet && p.epochs.epoch().TakesBack(&d, below) == nil
+	return p.epochs.epoch().TakesBack(&d, below) == nil
 }
 
 // seatRank is the place of this node's anchor among those of the scope that this node reaches, itself included; -1 if
@@ -315,6 +317,7 @@ func (n *Node) bring(ctx context.Context, p, c *Replica, d scope.Delegation) {
 		n.folds.mu.Unlock()
 	}()
 	src := &scope.HomeSource{Genesis: c.Genesis(), Handovers: c.History().Handovers}
+	pause := bringPause
 	for ctx.Err() == nil {
 		changed := n.Changed()
 		now := p.Delegations()
@@ -326,15 +329,18 @@ func (n *Node) bring(ctx context.Context, p, c *Replica, d scope.Delegation) {
 		switch {
 		case err != nil:
 			p.log.Debug("a scope is not home yet", "scope", string(d.Prefix), "error", err)
-			if !p.pauseFor(ctx, bringPause) {
+			if !p.pauseFor(ctx, pause) {
 				return
 			}
+			pause = min(2*pause, mostBringPause)
 		case done: // the end of the epoch takes it
 			select {
 			case <-changed:
 			case <-time.After(bringPause):
 			case <-ctx.Done():
 			}
+		default:
+			pause = bringPause
 		}
 	}
 }
@@ -360,7 +366,7 @@ func (n *Node) bringNext(ctx context.Context, p, c *Replica, src *scope.HomeSour
 		return false, err
 	}
 	src.State = last.State
-	step, err := src.Next(&all[at], p.Limits().MutationBytes*3/4)
+	step, err := src.Next(&all[at], p.Limits().BringBytes())
 	if err = errors.Join(err, last.Close()); err != nil || step == nil {
 		return step == nil, err
 	}
@@ -384,8 +390,8 @@ func (n *Node) restFolded(ctx context.Context, p *Replica) (waits bool, err erro
 		if c == nil || delegates(p.Delegations(), f.Child) {
 			continue
 		}
-		rest := foldRest
-		if !c.closed() { // it still learns how its requests ended
+		rest := max(foldRest, c.epochs.epoch().Policy.Limits.ValidFor) // as long as a client may ask for a request again
+		if !c.closed() {                                               // it still learns how its requests ended
 			rest = foldLate
 		}
 		if !n.folds.over(f.Child, rest) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/lineage"
@@ -207,6 +208,45 @@ func TestOnceAcrossAFold(t *testing.T) {
 	}
 }
 
+// TestOnceAcrossTwoFolds: likewise, where the scope above that has the keys again has come home, too.
+func TestOnceAcrossTwoFolds(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	p := scope.OpenPolicy(quorum.BFT)
+	p.Children.Notice = time.Second
+	c := startClusterUnder(t, 4, p, func(int, *Node) {})
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	c.delegateUnder(ctx, "", "/b/", p, 0, 1, 2, 3)
+	c.delegate(ctx, "/b/", "/b/c/", quorum.BFT, 0, 1, 2, 3)
+	n := c.nodes[0]
+	once := Once{Nonce: []byte("the client's own"), ValidUntil: n.root.runner.now().Add(time.Minute)}
+	if r, err := n.Txn(ctx, putTxn("/b/c/1", "v"), once); err != nil || r.Code != scope.Applied {
+		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+	}
+	for _, x := range c.nodes {
+		p, err := x.In("/b/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Govern(ctx, scope.Folding([]byte("/b/c/")), Once{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testwait.For(t, func() error {
+		p, err := n.In("/b/")
+		if err == nil && p.LastHead().Folded == 0 {
+			err = errors.New("/b/c/ is not home")
+		}
+		return err
+	})
+	c.fold(ctx, "/b/")
+	c.home(1)
+	if r, err := n.Txn(ctx, putTxn("/b/c/1", "v"), once); err != nil || r.Code != scope.Duplicate {
+		t.Errorf("the write is repeated: %s %s, %v", r.Code, r.Reason, err)
+	}
+}
+
 // TestFoldsAreSeenFromAfar: a node that does not hold a scope writes and watches its keys while the scope comes home,
 // to a scope that the node holds, and then to one that it does not hold either.
 func TestFoldsAreSeenFromAfar(t *testing.T) {
@@ -392,5 +432,18 @@ func TestAScopeThatHoldsTooMuchIsLeftAlone(t *testing.T) {
 	}
 	for _, n := range c.nodes {
 		testwait.Until(t, "all have it", func() bool { return n.root.LastHead().Revision >= res(ctx, t, c, "/c") })
+	}
+}
+
+// TestOldFoldsConcernNoRequest: a request that no block of a closed scope can have taken is not looked for there.
+func TestOldFoldsConcernNoRequest(t *testing.T) {
+	first, last := scope.OpenPolicy(quorum.BFT), scope.OpenPolicy(quorum.BFT)
+	first.Limits.ValidFor, last.Limits.ValidFor = time.Minute, time.Hour
+	closed := aweigh.Instant(1_700_000_000 * time.Second)
+	for ahead, may := range map[time.Duration]bool{-time.Hour: true, time.Minute: true, time.Hour: true, time.Hour + 1: false} {
+		once := Once{ValidUntil: closed.Add(ahead)}
+		if once.mayBeOf(closed, &first, &last) != may || once.mayBeOf(closed, &last, &first) != may {
+			t.Errorf("valid until %v after the scope closed: want %v", ahead, may)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
@@ -111,9 +113,15 @@ func (n *Replica) Outlook() (o scope.Outlook, e *scope.Epoch, head scope.Head, e
 	if e, err = v.Epoch(); err == nil {
 		o, err = v.Outlook(max(n.runner.now(), v.Head().Time))
 	}
-	if p := n.of.parent(n.id); o.Home.Quiet && p != nil && !p.vacant.Load() {
+	if p := n.of.parent(n.id); o.Home.Below && p != nil && !p.vacant.Load() {
 		for _, d := range p.Delegations() {
-			if failure := p.epochs.epoch().TakesBack(&d, e); d.Child == n.id && failure != nil {
+			failure := p.epochs.epoch().TakesBack(&d, e)
+			switch folds := d.Revocation != nil && d.Revocation.Folds(); {
+			case d.Child != n.id:
+			case folds && e.Home == nil:
+				o.Home.Stays = fmt.Sprintf("it is ordered to, and closes after %s", d.Revocation.Time.Add(n.genesis.Notice()).Time().UTC().Format(time.RFC3339))
+			case folds:
+			case failure != nil && (o.Home.Quiet || !d.ByItself && n.genesis.Notice() > 0):
 				o.Home.Stays = failure.Error()
 			}
 		}

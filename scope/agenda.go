@@ -121,6 +121,12 @@ func (x *execution) conclude(u *succession, next aweigh.Epoch) error {
 		if d := &u.dropped[i].Decision; d.Kind == Yield && d.Child.folds() {
 			x.next.head.Obeyed-- // to be tried again
 		}
+		if d := &u.dropped[i].Decision; d.Kind == Fold && d.byItself() {
+			if err := x.staysAway(&u.dropped[i].decided, u.dropped[i].why); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := x.dismiss(&u.dropped[i].decided, nil, u.dropped[i].why); err != nil {
 			return err
 		}

@@ -69,16 +69,26 @@ func (s *State) Folds() ([]FoldRecord, error) {
 	if s.head.Folded == 0 {
 		return nil, nil
 	}
-	return s.FoldsSince(s.head.Compacted + 1)
-}
-
-// FoldsSince are the prefixes that came home at a revision or later, in the order in which they did.
-func (s *State) FoldsSince(revision int64) (all []FoldRecord, err error) {
-	err = s.eachFold(max(revision, 0), func(f FoldRecord, _ []byte) bool {
+	var all []FoldRecord
+	err := s.eachFold(s.head.Compacted+1, func(f FoldRecord, _ []byte) bool {
 		all = append(all, f)
 		return true
 	})
 	return all, err
+}
+
+// FoldsSince visits what came home at a revision or later, in the order in which it did, with the genesis of the scope
+// that had it.
+func (s *State) FoldsSince(revision int64, visit func(FoldRecord, *Genesis)) error {
+	var bad error
+	err := s.eachFold(max(revision, 0), func(f FoldRecord, genesis []byte) bool {
+		var g Genesis
+		if g, bad = DecodeGenesis(genesis); bad == nil {
+			visit(f, &g)
+		}
+		return bad == nil
+	})
+	return errors.Join(err, bad)
 }
 
 // eachFold visits what came home at a revision or later, with the encoded genesis of the scope that had it, until visit

@@ -17,16 +17,15 @@ import (
 // high by more than its Excess. One change makes up to Bounds.HeatLevels + 1 counts. Changes alone are counted, since
 // reads are not on the chain.
 type heat struct {
-	_        struct{}     `cbor:",toarray"`
-	Moved    aweigh.Epoch // that began with the last split, or with one that failed; 0: none did
-	Splits   uint32       // that succeeded, without those that came home since
-	Changes  uint64       // in the epoch so far
-	Counters []counter    // ordered by prefix; a key's counter follows that of a path with the same bytes
-	Streaks  []streak     // of the paths that were busy in the last epoch, ordered by prefix
-	Failed   []failed     // splits, the newest last
-	// Warm is when the last epoch ended in which the scope was not quiet, or when it last could not ask to come home
-	// though it was; 0: no such epoch has ended.
-	Warm aweigh.Instant
+	_        struct{}       `cbor:",toarray"`
+	Moved    aweigh.Epoch   // that began with the last split, one that failed, or an order home by itself; 0: none did
+	Splits   uint32         // that succeeded, without those that came home since
+	Changes  uint64         // in the epoch so far
+	Counters []counter      // ordered by prefix; a key's counter follows that of a path with the same bytes
+	Streaks  []streak       // of the paths that were busy in the last epoch, ordered by prefix
+	Failed   []failed       // splits, the newest last
+	Warm     aweigh.Instant // when the last epoch ended in which the scope was not quiet; 0: no such epoch has ended
+	Stays    bool           // at the end of the last epoch it was quiet, and could not ask to come home
 }
 
 // counter counts the changes below a path, or those of one key.
@@ -208,7 +207,7 @@ func (h *heat) oneKey(i int) *counter {
 
 // encode is the encoding, empty if nothing was ever counted.
 func (h *heat) encode() []byte {
-	if h.Moved == 0 && h.Splits == 0 && h.Changes == 0 && h.Warm == 0 && len(h.Counters) == 0 && len(h.Streaks) == 0 {
+	if h.Moved == 0 && h.Splits == 0 && h.Changes == 0 && h.Warm == 0 && !h.Stays && len(h.Counters) == 0 && len(h.Streaks) == 0 {
 		return nil
 	}
 	return canon.Encode(*h)

@@ -43,7 +43,7 @@ const (
 	ItemRedirect    ItemKind = 6 // key -> redirect
 )
 
-// homePart is how many bytes of items one part has, up to one item more.
+// homePart is how many bytes of items one part has, or it has one item.
 const homePart = 512 << 10
 
 // PartHash names a part.
@@ -92,10 +92,12 @@ func (s *State) Parts(order aweigh.Hash) (parts [][]byte, h Home, failure, err e
 		}
 	}
 	held.items(func(it Item) {
-		part = append(part, it)
-		if size += len(it.Key) + len(it.Value); size >= s.bounds.HomePart {
+		n := len(it.Key) + len(it.Value)
+		if size+n > s.bounds.HomePart {
 			end()
 		}
+		part = append(part, it)
+		size += n
 	})
 	end()
 	if len(parts) > maxHomeParts {

@@ -37,6 +37,12 @@ func (l Limits) Patience(patient bool) time.Duration {
 	return l.ValidFor
 }
 
+// bringOverhead is how many bytes of a mutation bring no content: its envelope and signature.
+const bringOverhead = 16 << 10
+
+// BringBytes is how many bytes of content a mutation has room for by which a scope comes home (Bringing).
+func (l Limits) BringBytes() int { return l.MutationBytes - bringOverhead }
+
 // DefaultLimits are the limits of a scope whose policy names none.
 func DefaultLimits() Limits {
 	return Limits{

@@ -22,19 +22,37 @@ func (t *Topology) warm(changes uint64, d time.Duration) bool { return 2*changes
 func (t *Topology) quietFrom(h *heat, e *Epoch, founded aweigh.Instant) aweigh.Instant {
 	from := max(h.Warm, founded).Add(t.Quiet)
 	if h.Changes > 0 {
-		twice := 2*min(h.Changes, 1<<40) + 1
+		twice := 2*min(h.Changes, 1<<31) + 1 // or the sum would exceed an Instant, with a rate of 1
 		ms := (twice*1000 + uint64(t.Rate) - 1) / uint64(t.Rate)
 		from = max(from, e.Time.Add(time.Duration(ms)*time.Millisecond))
 	}
 	return from
 }
 
-// asksFrom is from when on a block ends the epoch because the scope is quiet; 0: never, as things stand.
+// asksFrom is from when on a block ends the epoch because the scope is quiet; 0: never, as things stand. A scope that
+// could not ask when the last epoch ended waits until another ends.
 func (s *State) asksFrom(e *Epoch) (aweigh.Instant, error) {
-	if e.Quiet {
+	if e.Policy.Topology.Fold != ConductAct || e.Quiet {
 		return 0, nil
 	}
+	if h, err := s.heatSoFar(); h == nil || h.Stays || err != nil {
+		return 0, err
+	}
 	return s.quietFrom(e)
+}
+
+// birth is what a scope was founded with that decides whether it goes home.
+type birth struct {
+	time   aweigh.Instant
+	notice time.Duration
+}
+
+func (s *State) birth() (*birth, error) {
+	if s.born != nil {
+		return s.born, nil
+	}
+	g, err := s.Genesis()
+	return &birth{g.Time, g.Notice()}, err
 }
 
 // quietFrom is from when on the scope may ask to come home; 0: never, as things stand.
@@ -47,15 +65,15 @@ func (s *State) quietFrom(e *Epoch) (aweigh.Instant, error) {
 
 // quietSince is from when on the scope counts as quiet, whatever it may do then; 0: never.
 func (s *State) quietSince(e *Epoch) (aweigh.Instant, error) {
-	g, err := s.Genesis()
-	if err != nil || g.Notice() == 0 || e.Policy.Topology.Fold == ConductOff {
+	born, err := s.birth()
+	if err != nil || born.notice == 0 || e.Policy.Topology.Fold == ConductOff {
 		return 0, err
 	}
 	h, err := s.heatSoFar()
 	if err != nil {
 		return 0, err
 	}
-	return e.Policy.Topology.quietFrom(h, e, g.Time), nil
+	return e.Policy.Topology.quietFrom(h, e, born.time), nil
 }
 
 // asks says in the terms of a succession whether the scope, which is quiet at that time, can go back.
@@ -84,16 +102,32 @@ func (s *State) stays() (failure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.TooMuch()
+	parts, _, failure, err := s.Parts(aweigh.Hash{})
+	if failure != nil || err != nil {
+		return failure, err
+	}
+	e, err := s.Epoch()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts { // of which the limits are those of the scope above, or it does not take this one back
+		if most := e.Policy.Limits.BringBytes(); len(p) > most {
+			return fmt.Errorf("a key and its value take %d bytes, and limits.mutation_bytes lets at most %d come home", len(p), most), nil
+		}
+	}
+	return nil, nil
 }
 
 // TakesBack reports why the scope does not order by itself that one comes home to which it delegated, and which is in
 // an epoch; nil if it does, unless a decision waits.
 func (e *Epoch) TakesBack(d *Delegation, below *Epoch) error {
+	if failure := e.takesBack(d); failure != nil {
+		return failure
+	}
 	if !below.Quiet {
 		return errWarm
 	}
-	return e.mayTakeBack(d, below, nil)
+	return e.alike(below)
 }
 
 // mayTakeBack reports why the scope takes no step by which one comes home that no decision ordered to.
@@ -104,44 +138,42 @@ func (x *execution) mayTakeBack(d *Delegation, below *Epoch) (failure, err error
 	if err := x.loadAgenda(); err != nil {
 		return nil, err
 	}
-	return x.epoch.mayTakeBack(d, below, x.government.carried), nil
+	return x.epoch.mayTakeBack(d, x.government.carried), nil
 }
 
-// mayTakeBack is why a way may not be shown, to an epoch of the scope below, before any order.
-func (e *Epoch) mayTakeBack(d *Delegation, below *Epoch, waiting agenda) error {
+// mayTakeBack is why no way may be shown before any order.
+func (e *Epoch) mayTakeBack(d *Delegation, waiting agenda) error {
 	if len(waiting) > 0 {
 		return errors.New("scope: a decision waits for the end of the epoch")
 	}
-	if failure := e.takesBack(d); failure != nil || !below.Quiet {
-		return failure
+	if failure := e.takesBack(d); failure != nil {
+		return fmt.Errorf("%w, and it does not come home by itself: %w", errNoFold, failure)
 	}
-	return e.alike(below)
+	return nil
 }
 
-// takesBack orders that a scope comes home, if the way that was shown leads to where it asks for that.
+// takesBack orders that a scope comes home, if the way that was shown leads to where it asks for that, and nothing
+// forbids it. Otherwise the way can be shown further.
 func (x *execution) takesBack(d *Delegation, below *Epoch) {
-	if below.Quiet {
+	if below.Quiet && x.epoch.alike(below) == nil {
 		by := Folding(d.Prefix)
 		by.Reason = fmt.Sprintf("by itself: the scope is quiet, at the start of its epoch %d", below.Number)
 		x.decide(decided{Decision: by, Opened: x.block.Header.Time})
 	}
 }
 
-var (
-	// errUnordered is wrapped where a scope would come home by no order.
-	errUnordered = fmt.Errorf("%w, and it does not come home by itself", errNoFold)
-	errWarm      = errors.New("scope: the scope below has not been quiet for long enough")
-)
+// errWarm is why a scope stays that is used.
+var errWarm = errors.New("it has not been quiet for long enough")
 
 // takesBack reports why a scope does not order by itself that one comes home to which it delegated.
 func (e *Epoch) takesBack(d *Delegation) error {
 	switch {
 	case d.Revocation != nil:
-		return errors.New("scope: there is an order about it")
+		return errors.New("there is an order about it")
 	case !d.ByItself:
-		return fmt.Errorf("%w: a decision founded it", errUnordered)
+		return errors.New("a decision founded it")
 	case e.Policy.Topology.Fold != ConductAct:
-		return fmt.Errorf("%w: the policy has topology.fold %s", errUnordered, e.Policy.Topology.Fold)
+		return fmt.Errorf("the policy of the scope above has topology.fold %s", e.Policy.Topology.Fold)
 	}
 	return nil
 }
@@ -151,15 +183,41 @@ func (e *Epoch) alike(below *Epoch) error {
 	a, b := e.Policy, below.Policy
 	a.Topology, b.Topology = Topology{}, Topology{}
 	if !bytes.Equal(canon.Encode(a), canon.Encode(b)) {
-		return fmt.Errorf("%w: its policy is another than that of the scope above", errUnordered)
+		return errors.New("its policy is another than that of the scope above")
 	}
 	for i := range below.Roster.Anchors {
-		if _, ok := e.Roster.Seat(below.Roster.Anchors[i].Key.ID()); !ok {
-			return fmt.Errorf("%w: %s is no anchor of the scope above", errUnordered, below.Roster.Anchors[i].Name)
+		if a := &below.Roster.Anchors[i]; !e.seatsKey(a) {
+			return fmt.Errorf("%s is no anchor of the scope above", a.Name)
+		}
+	}
+	for i := range e.Roster.Anchors {
+		if a := &e.Roster.Anchors[i]; !below.seatsKey(a) {
+			return fmt.Errorf("%s is an anchor of the scope above alone", a.Name)
 		}
 	}
 	return nil
 }
+
+func (e *Epoch) seatsKey(a *Anchor) bool {
+	_, ok := e.Roster.Seat(a.Key.ID())
+	return ok
+}
+
+// staysAway dismisses that a scope comes home by itself. It may ask again.
+func (x *execution) staysAway(d *decided, why error) error {
+	prefix := d.Decision.Child.Prefix
+	if err := x.dismiss(d, prefix, why); err != nil {
+		return err
+	}
+	given, ok := x.next.own.given.find(prefix)
+	if !ok || given.Revocation != nil {
+		return nil
+	}
+	return x.dropRecord(x.space.homing(given.Child))
+}
+
+// AdvisesAlone is the reason why a scope does nothing that it could do now.
+const AdvisesAlone = "the policy lets the scope advise alone"
 
 // Homeward is whether a scope goes back to the one above by itself.
 type Homeward struct {
@@ -206,7 +264,7 @@ func (s *State) staysFor(g *Genesis, e *Epoch, from, at aweigh.Instant) (string,
 		return why, err
 	}
 	if t.Fold != ConductAct {
-		return "the policy lets the scope advise alone", nil
+		return AdvisesAlone, nil
 	}
 	return "", nil
 }

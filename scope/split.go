@@ -28,7 +28,7 @@ type Outlook struct {
 	Busy    uint64        // changes in that time from which on a prefix is busy
 	Hot     []Hot         // ordered by prefix
 	Splits  uint32        // that the scope made by itself
-	Moved   aweigh.Epoch  // that began with the last one, or with one that failed; 0: none
+	Moved   aweigh.Epoch  // that began with the last one, with one that failed, or with an order home by itself; 0: none
 	Home    Homeward
 	Next    []byte // the prefix that would become a scope of its own; nil: none
 	Reason  string // why nothing would be done yet, or would never be; "": the split is due
@@ -67,7 +67,7 @@ func (s *State) Outlook(at aweigh.Instant) (o Outlook, err error) {
 		o.Next = bytes.Clone(child.Prefix)
 	}
 	if o.Reason = why; why == "" && t.Split != ConductAct {
-		o.Reason = "the policy lets the scope advise alone"
+		o.Reason = AdvisesAlone
 	}
 	return o, err
 }
@@ -111,9 +111,9 @@ func (s *State) splitWaits(h *heat, e *Epoch, prefix []byte) string {
 	case before+1 < t.Epochs:
 		return fmt.Sprintf("it must be busy in %d epochs in a row, and was in %d before this one", t.Epochs, before)
 	case h.Splits >= t.Most:
-		return fmt.Sprintf("the scope has made %s by itself, and the policy allows no more", counted(h.Splits, "split"))
+		return fmt.Sprintf("the scope has made %s by itself that are not home again, and the policy allows no more", counted(h.Splits, "split"))
 	case h.Moved != 0 && next-h.Moved < aweigh.Epoch(t.Rest):
-		return fmt.Sprintf("%s lie between two splits; the last was tried at the start of epoch %d", counted(t.Rest, "epoch"), h.Moved)
+		return fmt.Sprintf("%s lie between a move and a split; the last move was at the start of epoch %d", counted(t.Rest, "epoch"), h.Moved)
 	case s.head.Docket.Open > 0:
 		return fmt.Sprintf("it waits for the end of %s", counted(s.head.Docket.Open, "open motion"))
 	}
@@ -255,9 +255,10 @@ func (x *execution) split(s *State, u *succession) error {
 	t, next := &x.policy.Topology, x.next.epoch
 	took := x.block.Header.Time.Sub(x.epoch.Time)
 	h.end(t, took, x.block.Header.Time)
-	if u.stays != nil {
+	if t.Fold == ConductOff { // nothing was measured
 		h.Warm = x.block.Header.Time
 	}
+	h.Stays = u.stays != nil
 	if slices.ContainsFunc(u.gives, func(d decided) bool { return d.Decision.byItself() }) {
 		h.Moved = next.Number
 	}

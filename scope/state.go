@@ -75,6 +75,7 @@ type State struct {
 	named   *names
 	used    *usages
 	own     *region
+	born    *birth
 	current *keytree.Tree // as head.Current
 }
 
@@ -293,6 +294,9 @@ func (s *State) Begin(known ...*Epoch) (*State, error) {
 			return nil, err
 		}
 		c.sum = sum
+	}
+	if c.born, err = s.birth(); err != nil {
+		return nil, err
 	}
 	c.epoch, c.pending, c.counted, c.warm, c.named, c.used, c.own = e, &open, t, warm, &named, used, own
 	return &c, nil

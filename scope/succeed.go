@@ -269,6 +269,12 @@ func (x *execution) succeed(s *State) error {
 	x.tally = newTally(len(next.Roster.Anchors))
 	x.tally.early = len(u.left) > 0
 	for i := range u.gives {
+		if d := &u.gives[i]; d.Decision.Kind == Fold && d.Decision.byItself() && len(u.takes) > 0 {
+			if err := x.staysAway(d, errors.New("scope: other decisions take effect now")); err != nil {
+				return err
+			}
+			continue
+		}
 		give := x.delegate
 		switch u.gives[i].Decision.Kind {
 		case Revoke, Fold:

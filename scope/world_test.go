@@ -202,7 +202,7 @@ func (w *world) execute(b *Block) *Result {
 	}
 	under := next.bounds // a test may have set others
 	next.bounds = w.state.bounds
-	next.log, next.epoch, next.pending, next.counted, next.warm, next.named, next.used, next.own = nil, nil, nil, nil, nil, nil, nil, nil
+	next.log, next.epoch, next.pending, next.counted, next.warm, next.named, next.used, next.own, next.born = nil, nil, nil, nil, nil, nil, nil, nil, nil
 	next.current = nil
 	if !reflect.DeepEqual(next, *w.state) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")

@@ -149,7 +149,7 @@ var boundsApart = reasons(map[string]string{
 	"of what a policy or a genesis may say": "scope.maxApprovals scope.mostBound scope.maxApprovalVerbs scope.maxApprovers scope.maxAuthors scope.maxAuthorPrefixes scope.maxAuthorVerbs scope.maxAuthorName scope.maxRate scope.rateBurst " +
 		"scope.maxPartitions scope.leastAfter scope.mostAfter scope.mostGather scope.endless scope.islandPart " +
 		"scope.maxShare scope.maxVoid scope.leastWindow scope.mostWindow scope.mostStepUp scope.maxApprovalDen " +
-		"scope.MaxSplitRate scope.MinQuiet scope.MaxQuiet scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.leastGroup scope.leastOfAbsence scope.mostEpoch scope.decisionWindow scope.leastMutation scope.mostBlockBytes " +
+		"scope.MaxSplitRate scope.MinQuiet scope.bringOverhead scope.MaxQuiet scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.leastGroup scope.leastOfAbsence scope.mostEpoch scope.decisionWindow scope.leastMutation scope.mostBlockBytes " +
 		"scope.mostBlockMutations scope.mostTxnOps scope.mostTxnDepth scope.mostPeriod scope.mostPending scope.mostAnchors scope.mostBlockCost scope.leastBlockCost scope.mostDrift " +
 		"scope.driftFactor quorum.MaxDen quorum.MaxTotal trust.MaxDen trust.MaxScore trust.MaxReversal trust.leastMissed trust.steps node/machine.FoundingScore " +
 		"action.longestNumber action.MaxCost action.MaxValue action.allowance action.MaxRules action.MaxWhen action.MaxParts action.MaxDepth action.MaxLoops",

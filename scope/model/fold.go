@@ -39,6 +39,9 @@ func (m *Model) orders() {
 	for i := range m.block.told.Log {
 		e := &m.block.told.Log[i]
 		i := slices.IndexFunc(m.view.given, func(d scope.Delegation) bool { return bytes.Equal(d.Prefix, e.Key) })
+		if is := m.homings[string(e.Key)]; e.Class == lineage.Failed && is != nil && is.asks && is.order == (aweigh.Hash{}) {
+			delete(m.homings, string(e.Key)) // something else took effect; it may ask again
+		}
 		if e.Class != lineage.Revoked || i < 0 {
 			continue
 		}
@@ -97,7 +100,7 @@ func (m *Model) bring(mut *scope.CheckedMutation) error {
 		if e.Home != nil && e.Home.Order != next.order {
 			return none
 		}
-		next.at, next.home, next.parts, next.asks = e.Encode(), e.Home, c.Parts, e.Quiet
+		next.at, next.home, next.parts, next.asks = e.Encode(), e.Home, c.Parts, e.Quiet && m.alike(e)
 	}
 	if next.whole() && next.home.Revision >= m.next() {
 		return errors.New("scope: the time of the scope that comes home is ahead of this one's")
@@ -117,27 +120,23 @@ func (m *Model) mayAsk(mut *scope.CheckedMutation, d *scope.Delegation) error {
 	no := func(why string, args ...any) error {
 		return fmt.Errorf("scope: no such scope was ordered to come home, and it does not come home by itself: "+why, args...)
 	}
-	here, below := m.block.told.Epoch, mut.Brings.Reached()
-	switch fold := here.Policy.Topology.Fold; {
+	switch fold := m.block.told.Epoch.Policy.Topology.Fold; {
 	case !d.ByItself:
 		return no("a decision founded it")
 	case fold != scope.ConductAct:
-		return no("the policy has topology.fold %s", fold)
-	case !below.Quiet:
-		return nil
-	}
-	a, b := here.Policy, below.Policy
-	a.Topology, b.Topology = scope.Topology{}, scope.Topology{}
-	if a.Hash() != b.Hash() {
-		return no("its policy is another than that of the scope above")
-	}
-	for i := range below.Roster.Anchors {
-		x := &below.Roster.Anchors[i]
-		if !slices.ContainsFunc(here.Roster.Anchors, func(y scope.Anchor) bool { return y.Key.ID() == x.Key.ID() }) {
-			return no("%s is no anchor of the scope above", x.Name)
-		}
+		return no("the policy of the scope above has topology.fold %s", fold)
 	}
 	return nil
+}
+
+// alike reports whether a scope below has the same anchors, and the same policy in all but its topology.
+func (m *Model) alike(below *scope.Epoch) bool {
+	here := m.block.told.Epoch
+	a, b := here.Policy, below.Policy
+	a.Topology, b.Topology = scope.Topology{}, scope.Topology{}
+	return a.Hash() == b.Hash() && slices.EqualFunc(here.Roster.Anchors, below.Roster.Anchors, func(x, y scope.Anchor) bool {
+		return x.Key.ID() == y.Key.ID()
+	})
 }
 
 // bringCost is what a step may cost.

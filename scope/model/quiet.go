@@ -29,7 +29,7 @@ func (m *Model) cools(changes uint64) {
 		now.Sub(max(w.at, m.genesis.Time)) < t.Quiet) {
 		x.differ = append(x.differ, fmt.Sprintf("it is quiet after %d changes in %v, the last epoch that was not having ended at %d", w.changes, took, w.at))
 	}
-	if w.changes += changes; t.Fold != scope.ConductOff && w.reaches(t, took) {
+	if w.changes += changes; t.Fold == scope.ConductOff || w.reaches(t, took) {
 		w.at = now
 	}
 	w.changes = 0

@@ -90,7 +90,7 @@ func TestBusyPrefixesBecomeScopes(t *testing.T) {
 	testwait.Until(t, "it is home", func() bool {
 		n.nodes[3].signal(sigKill)
 		n.nodes[3].start()
-		time.Sleep(400 * time.Millisecond)
+		time.Sleep(400 * time.Millisecond) // the life of a process that is killed again
 		return strings.Join(prefixes(n.nodes[0]), " ") == ""
 	})
 	n.agreed(time.Minute)
