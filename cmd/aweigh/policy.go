@@ -93,7 +93,7 @@ func (a *app) policyDiff() *cobra.Command {
 		if len(args) > 0 {
 			p, err = policyFrom(args[0], old)
 		} else if !changes.given() {
-			return fmt.Errorf("%w: give a FILE, a DECISION, --approve, --no-approve, --mode or --group", errUsage)
+			return fmt.Errorf("%w: give a FILE, a DECISION, --approve, --no-approve, --mode, --group, --split or --fold", errUsage)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			if _, isID := motionID(args[0]); isID != nil {

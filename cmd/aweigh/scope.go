@@ -30,7 +30,7 @@ func (a *app) scopeCommand() *cobra.Command {
 			"scope of its own, and that one's anchors a longer prefix, and so on. Existing keys\n" +
 			"go along; clients need not know. The parent cannot write there. A delegation is permanent,\n" +
 			"unless the parent's policy has a children.notice: then it can, after that notice,\n" +
-			"set other anchors there.\n\n" +
+			"set other anchors there, or take the prefix back.\n\n" +
 			"Commands about keys find the scope that decides. Others take --scope PREFIX.",
 		Example: "  aweigh scope create /registry/secrets/ --template critical\n  aweigh scope tree\n" +
 			"  aweigh policy show --scope /registry/secrets/",

@@ -21,7 +21,10 @@ func (a *app) scopeFold() *cobra.Command {
 			"the scope closes, and its keys go home with what names them, with their leases and\n" +
 			"identities; requests for them wait meanwhile, about as long as an epoch takes to end.\n" +
 			"Each key is written there once more as it is, so that its revision is a new one. What\n" +
-			"is open for approval below becomes void. PREFIX can be delegated again later.\n\n" +
+			"is open for approval below becomes void. PREFIX can be delegated again later. The order\n" +
+			"cannot be taken back.\n\n" +
+			"With a notice of up to 5 seconds the command waits until the keys are home; with a longer\n" +
+			"one it says from when on they go. \"aweigh scope show PREFIX\" tells how it stands.\n\n" +
 			"A scope can be folded if the policy above had a children.notice when it was founded,\n" +
 			"or if it split off by itself; \"aweigh scope show\" prints that. It holds at most 50,000\n" +
 			"keys and 32 MiB, and has delegated nothing.",
@@ -73,7 +76,12 @@ func (s *session) awaitHome(ctx context.Context, before *aweighv1.Scope) error {
 			_, err := fmt.Fprintf(s.told, "the keys of %s are those of the scope above again\n", show.Key(before.Prefix))
 			return err
 		case now.Folds && time.Duration(now.NoticeNs) > short:
-			return s.Printer.Scope(now, parentOf(all, now))
+			if err := s.Printer.Scope(now, parentOf(all, now)); err != nil {
+				return err
+			}
+			at := time.Unix(0, now.YieldsNs).UTC().Format(time.RFC3339)
+			_, err := fmt.Fprintf(s.told, "ordered: %s goes home from %s on\n", show.Key(before.Prefix), at)
+			return err
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):

@@ -40,6 +40,9 @@ func (a *app) scopeRevoke() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if x.Folds || x.Closed {
+			return fmt.Errorf("%w: it is ordered that %s goes back to the scope above, and that cannot be taken back", errState, show.Key(x.Prefix))
+		}
 		child := &scope.Child{Prefix: x.Prefix, Name: x.Name}
 		if child.Anchors, err = s.knownAnchors(limited, all, above, *anchors); err != nil {
 			return err

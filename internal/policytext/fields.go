@@ -125,7 +125,7 @@ var fields = []field{
 	truth("children.bft", "whether none of them may be of mode crash, which takes an anchor's word", func(p *scope.Policy) *bool { return &p.Children.BFT }),
 	atLeast("children.finalize", "to make their blocks final; any: as they like", func(p *scope.Policy) *quorum.Rule { return &p.Children.Finalize }),
 	number("children.finalize_anchors", "and so many anchors, at least", func(p *scope.Policy) *uint32 { return &p.Children.Finalize.MinAnchors }),
-	duration("children.notice", "after which those founded from now on can be given other anchors and another policy; 0s: never", func(p *scope.Policy) *time.Duration { return &p.Children.Notice }),
+	duration("children.notice", "after which those founded from now on can be given other anchors and another policy, or be taken back; 0s: never", func(p *scope.Policy) *time.Duration { return &p.Children.Notice }),
 }
 
 func find(name string) *field {

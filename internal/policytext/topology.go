@@ -20,7 +20,7 @@ the value given here, whatever it was before`
 const FoldHelp = `with advise, which is the default, "aweigh scope topology" tells whether the scope could go back to
 the one above; with act it asks for that by itself once it is quiet, and goes if the scope above acts as well
 and split it off by itself; with off it never does. After a comma may follow quiet=1h: for how long it must
-have less than half of the rate from which on a prefix is busy`
+have less than half of the rate from which on a prefix is busy; an hour if it is left out`
 
 // ParseFold reads what FoldHelp states into a topology. Errors wrap ErrSyntax.
 func ParseFold(t scope.Topology, text string) (scope.Topology, error) {
@@ -35,10 +35,10 @@ func ParseFold(t scope.Topology, text string) (scope.Topology, error) {
 	}
 	key, value, _ := strings.Cut(strings.TrimSpace(rest), "=")
 	if key != "quiet" {
-		return t, fmt.Errorf("%w: fold: %q is not quiet=", ErrSyntax, rest)
+		return t, fmt.Errorf("%w: fold: %q: give at most a length of time, like act,quiet=1h", ErrSyntax, rest)
 	}
 	if t.Quiet, err = time.ParseDuration(value); err != nil {
-		return t, fmt.Errorf("%w: fold: %q is not a length of time; give it like act,quiet=1h", ErrSyntax, value)
+		return t, fmt.Errorf("%w: fold: %q is not a length of time up to 8760h; give it like act,quiet=1h", ErrSyntax, value)
 	}
 	return t, nil
 }

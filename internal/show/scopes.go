@@ -179,7 +179,7 @@ func handing(x *aweighv1.Scope) string {
 	case x.YieldsNs == 0:
 		return ""
 	case x.Folds:
-		return ", folded"
+		return ", goes home"
 	}
 	return ", revoked"
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/scope"
 )
 
 type topologyJSON struct {
@@ -88,7 +89,7 @@ func (p Printer) Topology(r *aweighv1.TopologyResponse) error {
 			[]string{"epoch", fmt.Sprintf("%d, with %s in %s so far", r.Header.GetEpoch(), Count(int(r.Changes), "change"), since)})
 	}
 	if r.Fold != "off" {
-		rows = append(rows, []string{"fold", fmt.Sprintf("%s: what split off goes back after %v with less than half of that rate", r.Fold, time.Duration(r.QuietNs))})
+		rows = append(rows, []string{"fold", fmt.Sprintf("%s: what split off goes back after %v with less than half of %s a second", r.Fold, time.Duration(r.QuietNs), Count(int(r.Rate), "change"))})
 	}
 	if r.Home != nil {
 		rows = append(rows, []string{"home", homeward(r)})
@@ -120,8 +121,10 @@ func homeward(r *aweighv1.TopologyResponse) string {
 		return "it is quiet, and stays: " + Line(r.Home.Stays)
 	case r.Home.Stays == "":
 		return "it asks the scope above to take it back, as this epoch ends"
-	case r.Fold == "advise":
+	case r.Home.Stays == scope.AdvisesAlone:
 		return "not by itself: " + Line(r.Home.Stays) + "; \"aweigh scope fold\" takes it back"
+	case r.Fold == "off" || r.Home.FromNs == 0:
+		return "not by itself: " + Line(r.Home.Stays)
 	}
 	return "not now: " + Line(r.Home.Stays)
 }
