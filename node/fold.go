@@ -336,9 +336,10 @@ func (n *Node) bring(ctx context.Context, p, c *Replica, d scope.Delegation) {
 		case done: // the end of the epoch takes it
 			select {
 			case <-changed:
-			case <-time.After(bringPause):
+			case <-time.After(pause):
 			case <-ctx.Done():
 			}
+			pause = min(2*pause, mostBringPause)
 		default:
 			pause = bringPause
 		}

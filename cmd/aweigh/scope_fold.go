@@ -72,6 +72,11 @@ func (s *session) awaitHome(ctx context.Context, before *aweighv1.Scope) error {
 			}
 		}
 		switch {
+		case now == nil && s.Printer.Format == show.JSON:
+			return s.Printer.JSON(struct {
+				Prefix string `json:"prefix"`
+				Home   bool   `json:"home"`
+			}{string(before.Prefix), true})
 		case now == nil:
 			_, err := fmt.Fprintf(s.told, "the keys of %s are those of the scope above again\n", show.Key(before.Prefix))
 			return err
