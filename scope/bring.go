@@ -185,7 +185,7 @@ func (s *State) Homings() (all []Homing, err error) {
 		switch {
 		case d.Revocation != nil && d.Revocation.Folds():
 			h.Order = d.Revocation.Hash()
-		case e.takesBack(d) != nil:
+		case e.mayFold(d) != nil:
 			continue
 		}
 		var rec homing
@@ -214,7 +214,7 @@ func (x *execution) bring(c *CheckedBringing) (failure, err error) {
 		return errNoFold, nil
 	}
 	if d.Revocation == nil {
-		if failure, err := x.mayTakeBack(&d, c.reached); failure != nil || err != nil {
+		if failure, err := x.mayCallHome(&d, c.reached); failure != nil || err != nil {
 			return failure, err
 		}
 	}
@@ -243,7 +243,7 @@ func (x *execution) bring(c *CheckedBringing) (failure, err error) {
 		return nil, err
 	}
 	if d.Revocation == nil {
-		x.takesBack(&d, c.reached)
+		x.callHome(&d, c.reached)
 	}
 	if !rec.whole() {
 		return nil, nil

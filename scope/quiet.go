@@ -121,7 +121,7 @@ func (s *State) stays() (failure, err error) {
 // TakesBack reports why the scope does not order by itself that one comes home to which it delegated, and which is in
 // an epoch; nil if it does, unless a decision waits.
 func (e *Epoch) TakesBack(d *Delegation, below *Epoch) error {
-	if failure := e.takesBack(d); failure != nil {
+	if failure := e.mayFold(d); failure != nil {
 		return failure
 	}
 	if !below.Quiet {
@@ -130,31 +130,26 @@ func (e *Epoch) TakesBack(d *Delegation, below *Epoch) error {
 	return e.alike(below)
 }
 
-// mayTakeBack reports why the scope takes no step by which one comes home that no decision ordered to.
-func (x *execution) mayTakeBack(d *Delegation, below *Epoch) (failure, err error) {
+// mayCallHome reports why the scope takes no step by which one comes home that no decision ordered to.
+func (x *execution) mayCallHome(d *Delegation, below *Epoch) (failure, err error) {
 	if below == nil { // no way is shown
 		return errNoFold, nil
 	}
 	if err := x.loadAgenda(); err != nil {
 		return nil, err
 	}
-	return x.epoch.mayTakeBack(d, x.government.carried), nil
+	if len(x.government.carried) > 0 {
+		return errors.New("scope: a decision waits for the end of the epoch"), nil
+	}
+	if failure := x.epoch.mayFold(d); failure != nil {
+		return fmt.Errorf("%w, and it does not come home by itself: %w", errNoFold, failure), nil
+	}
+	return nil, nil
 }
 
-// mayTakeBack is why no way may be shown before any order.
-func (e *Epoch) mayTakeBack(d *Delegation, waiting agenda) error {
-	if len(waiting) > 0 {
-		return errors.New("scope: a decision waits for the end of the epoch")
-	}
-	if failure := e.takesBack(d); failure != nil {
-		return fmt.Errorf("%w, and it does not come home by itself: %w", errNoFold, failure)
-	}
-	return nil
-}
-
-// takesBack orders that a scope comes home, if the way that was shown leads to where it asks for that, and nothing
+// callHome decides that a scope comes home, if the way that was shown leads to where it asks for that, and nothing
 // forbids it. Otherwise the way can be shown further.
-func (x *execution) takesBack(d *Delegation, below *Epoch) {
+func (x *execution) callHome(d *Delegation, below *Epoch) {
 	if below.Quiet && x.epoch.alike(below) == nil {
 		by := Folding(d.Prefix)
 		by.Reason = fmt.Sprintf("by itself: the scope is quiet, at the start of its epoch %d", below.Number)
@@ -165,8 +160,9 @@ func (x *execution) takesBack(d *Delegation, below *Epoch) {
 // errWarm is why a scope stays that is used.
 var errWarm = errors.New("it has not been quiet for long enough")
 
-// takesBack reports why a scope does not order by itself that one comes home to which it delegated.
-func (e *Epoch) takesBack(d *Delegation) error {
+// mayFold reports why the scope never orders by itself that one comes home to which it delegated, as things stand in
+// this one.
+func (e *Epoch) mayFold(d *Delegation) error {
 	switch {
 	case d.Revocation != nil:
 		return errors.New("there is an order about it")
