@@ -92,13 +92,18 @@ func (n *Replica) closed() bool { return n.epochs.epoch().Home != nil }
 // closed reports whether the scope has gone back to the one above, as far as this node knows.
 func (f *remoteScope) closed() bool { return f.known().Home != nil }
 
-// follow learns where some keys are that the scope does not have: in scopes below it, or above if it has closed.
+// follow learns where some keys are that the scope does not have: in scopes below it, or above if it has closed. If it
+// refers to none, they came home meanwhile, and it is to be asked again.
 func (f *remoteScope) follow(ctx context.Context, ranges referral.Ranges) error {
 	err := f.learn(ctx, ranges)
 	if err != nil && !f.closed() {
 		f.catchUp(ctx)
 	}
-	if f.closed() {
+	switch {
+	case f.closed():
+		return nil
+	case errors.Is(err, referral.ErrNone):
+		f.of.root.pauseFor(ctx, foldTick)
 		return nil
 	}
 	return err

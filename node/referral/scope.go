@@ -121,12 +121,19 @@ func (f *Scope) Undelegate(child aweigh.ScopeID) {
 // Delegations returns the delegations that the scope has referred to, in order.
 func (f *Scope) Delegations() []scope.Delegation { return f.given }
 
-// DecodeReferrals returns the referrals in an answer. The error wraps scope.ErrProof if there are none or too many.
+// ErrNone means that a scope refers to no other for some keys: it decides about them itself, as of its answer.
+var ErrNone = fmt.Errorf("%w: no referrals", scope.ErrProof)
+
+// DecodeReferrals returns the referrals in an answer. The error wraps ErrNone if there are none, and scope.ErrProof if
+// there are too many.
 func DecodeReferrals(body []byte) (all []scope.Referral, err error) {
 	if err := canon.Decode(body, &all); err != nil {
 		return nil, err
 	}
-	if len(all) == 0 || len(all) > maxReferrals {
+	if len(all) == 0 {
+		return nil, ErrNone
+	}
+	if len(all) > maxReferrals {
 		return nil, fmt.Errorf("%w: %d referrals", scope.ErrProof, len(all))
 	}
 	return all, nil
