@@ -23,7 +23,7 @@ func TestVisitorsGoByReferral(t *testing.T) {
 	deepest := 0
 	goals := []string{"visit", "visitor's write", "referral", "visit over two referrals", "epoch proven to a visitor", "answer from a cache", "asked as of one revision", "answer outvoted", "forged referral", "write followed"}
 	missing := func(g string) bool { return reached[g] == 0 }
-	for seed := uint64(1); seed <= testshort.Cases[uint64](1, 1, 4) || seed <= 4 && (deepest < 5 || slices.ContainsFunc(goals, missing)); seed++ {
+	for seed := uint64(1); seed <= testshort.Cases[uint64](1, 1, 4) || seed <= 9 && (deepest < 5 || slices.ContainsFunc(goals, missing)); seed++ {
 		r := mustRun(t, library(t, "referrals", seed))
 		if r.Failed() || !r.Healed.Reached {
 			t.Fatalf("seed %d: %s; scopes %+v", seed, r.Failure(), r.Scopes)
