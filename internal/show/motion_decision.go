@@ -37,7 +37,7 @@ func voidBefore(m *aweighv1.Motion) (names []string) {
 // decided is the policy that a motion's decision is about, if it is about one.
 func decided(m *aweighv1.Motion) *scope.Policy {
 	switch d := DecisionOf(m); {
-	case d == nil:
+	case d == nil || d.Kind == scope.Fold: // by its prefix alone
 		return nil
 	case d.Child != nil:
 		return &d.Child.Policy

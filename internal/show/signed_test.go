@@ -217,3 +217,18 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestFoldsHaveNoPolicy: a decision that a scope comes home is by its prefix alone, and shows no policy of zeros.
+func TestFoldsHaveNoPolicy(t *testing.T) {
+	mo := vary.Motion()
+	mo.Mutation = mutationOf(scope.Govern, scope.Folding([]byte("/a/")))
+	id := mo.ID()
+	r := &aweighv1.MotionResponse{Motion: &aweighv1.Motion{Id: id[:], Fate: "open", Opening: canon.Encode(mo), Mutation: mo.Mutation}}
+	for _, f := range []Format{Table, JSON} {
+		var out bytes.Buffer
+		must(t, Printer{Out: &out, Format: f}.Motion(r))
+		if text := out.String(); strings.Contains(text, "POLICY") || strings.Contains(text, "epoch.blocks") || !strings.Contains(text, "/a/") {
+			t.Errorf("it shows\n%s", text)
+		}
+	}
+}
