@@ -77,9 +77,9 @@ func (s *State) Folds() ([]FoldRecord, error) {
 	return all, err
 }
 
-// FoldsSince visits what came home at a revision or later, in the order in which it did, with the genesis of the scope
-// that had it.
-func (s *State) FoldsSince(revision int64, visit func(FoldRecord, *Genesis)) error {
+// EachFoldSince visits what came home at a revision or later, in the order in which it did, with the genesis of the
+// scope that had it.
+func (s *State) EachFoldSince(revision int64, visit func(FoldRecord, *Genesis)) error {
 	var bad error
 	err := s.eachFold(max(revision, 0), func(f FoldRecord, genesis []byte) bool {
 		var g Genesis

@@ -134,7 +134,7 @@ func (t *Topology) busy(d time.Duration) uint64 {
 // end begins the counts of another epoch, after one that took so long until now. What was busy is remembered.
 func (h *heat) end(t *Topology, d time.Duration, now aweigh.Instant) {
 	was := h.Streaks
-	if t.Fold != ConductOff && t.warm(h.Changes, d) {
+	if t.Fold == ConductOff || t.warm(h.Changes, d) { // in the former nothing is measured
 		h.Warm = now
 	}
 	h.Streaks = nil

@@ -11,7 +11,7 @@ import (
 )
 
 // A scope that split off by itself goes back by itself once it is quiet (P66). If its policy lets it, it ends an epoch
-// then, even if nobody writes, and the terms of the next one say so (Quiet). Handovers prove that to the scope above.
+// then, even without writes, and the terms of the next one say so (Quiet). Handovers prove that to the scope above.
 // If its own policy lets it, that orders the scope to come home, as a decision would (P65).
 
 // warm reports whether so many changes in so long are too many for a scope that is quiet: half of what is busy.

@@ -255,9 +255,6 @@ func (x *execution) split(s *State, u *succession) error {
 	t, next := &x.policy.Topology, x.next.epoch
 	took := x.block.Header.Time.Sub(x.epoch.Time)
 	h.end(t, took, x.block.Header.Time)
-	if t.Fold == ConductOff { // nothing was measured
-		h.Warm = x.block.Header.Time
-	}
 	h.Stays = u.stays != nil
 	if slices.ContainsFunc(u.gives, func(d decided) bool { return d.Decision.byItself() }) {
 		h.Moved = next.Number
