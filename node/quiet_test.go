@@ -15,8 +15,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestQuietScopesComeHomeByThemselves: a busy path gets a scope of its own. When its clients are gone, nobody writes
-// any more and nobody decides anything, and the path comes home. When they are back, it is split off again.
+// TestQuietScopesComeHomeByThemselves: a busy path gets a scope of its own. When its clients are gone, the path comes
+// home without a write or a decision. When they are back, it is split off again.
 func TestQuietScopesComeHomeByThemselves(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()

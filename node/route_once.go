@@ -124,7 +124,7 @@ func (n *Node) foldsTo(at owner, once Once) (all []scope.FoldRecord, err error) 
 	h := s.Head()
 	if h.Folded > 0 {
 		began := at.replica.runner.now().Add(-scope.MostLimits().Patience(once.Patient))
-		err = s.FoldsSince(scope.ClockRevision(h.Started, began), func(f scope.FoldRecord, g *scope.Genesis) {
+		err = s.EachFoldSince(scope.ClockRevision(h.Started, began), func(f scope.FoldRecord, g *scope.Genesis) {
 			last := &g.Policy
 			if c := n.replica(f.Child); c != nil {
 				last = &c.epochs.epoch().Policy

@@ -114,19 +114,28 @@ func (n *Replica) Outlook() (o scope.Outlook, e *scope.Epoch, head scope.Head, e
 		o, err = v.Outlook(max(n.runner.now(), v.Head().Time))
 	}
 	if p := n.of.parent(n.id); o.Home.Below && p != nil && !p.vacant.Load() {
-		for _, d := range p.Delegations() {
-			failure := p.epochs.epoch().TakesBack(&d, e)
-			switch folds := d.Revocation != nil && d.Revocation.Folds(); {
-			case d.Child != n.id:
-			case folds && e.Home == nil:
-				o.Home.Stays = fmt.Sprintf("it is ordered to, and closes after %s", d.Revocation.Time.Add(n.genesis.Notice()).Time().UTC().Format(time.RFC3339))
-			case folds:
-			case failure != nil && (o.Home.Quiet || !d.ByItself && n.genesis.Notice() > 0):
-				o.Home.Stays = failure.Error()
-			}
+		if d := delegationTo(p.Delegations(), n.id); d != nil {
+			o.Home.Stays = n.keptBy(p.epochs.epoch(), d, e, &o.Home)
 		}
 	}
 	return o, e, v.Head(), err
+}
+
+// keptBy is why the scope does not go back to the one above, which is in an epoch, has this delegation to it, and may
+// have reasons of its own.
+func (n *Replica) keptBy(above *scope.Epoch, d *scope.Delegation, e *scope.Epoch, h *scope.Homeward) string {
+	if r := d.Revocation; r != nil && r.Folds() {
+		if e.Home != nil {
+			return h.Stays
+		}
+		return fmt.Sprintf("it is ordered to, and closes after %s", r.Time.Add(n.genesis.Notice()).Time().UTC().Format(time.RFC3339))
+	}
+	if h.Quiet || !d.ByItself && n.genesis.Notice() > 0 {
+		if failure := above.TakesBack(d, e); failure != nil {
+			return failure.Error()
+		}
+	}
+	return h.Stays
 }
 
 // usages are those of a state in an epoch, at an instant.
