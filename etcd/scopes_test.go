@@ -282,7 +282,7 @@ func TestCompactionGoesOverScopes(t *testing.T) {
 	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: read.Header.Revision}); err != nil {
 		t.Errorf("to the revision %d of an answer: %v", read.Header.Revision, err)
 	}
-	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: at << 2}); err == nil || !strings.Contains(err.Error(), "future revision") {
+	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: at + time.Hour.Milliseconds()<<20}); err == nil || !strings.Contains(err.Error(), "future revision") {
 		t.Errorf("later: %v", err)
 	}
 }
