@@ -118,12 +118,14 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 		out.Header.Island = islandOf(&on)
 		return connect.NewResponse(out), nil
 	}
+	ctx, age := node.Aged(ctx)
 	res, head, err := s.route.Range(ctx, m.Key, m.RangeEnd, rangeOf(m), !m.Serializable)
 	if err != nil {
 		return nil, problem(err)
 	}
 	out := rangeResponse(&res)
 	out.Header = s.read(head, !m.Serializable)
+	out.Header.AgeNs = int64(age.Oldest())
 	return connect.NewResponse(out), nil
 }
 

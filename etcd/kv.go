@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/authn"
 	"github.com/aweigh/aweigh/node"
@@ -31,6 +34,9 @@ type kvServer struct {
 	*service
 }
 
+// ageHeader is the metadata that says how old an answer is, as a duration, if the node remembered it.
+const ageHeader = "aweigh-age"
+
 // Range implements etcdpb.KVServer.
 func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.RangeResponse, error) {
 	how := rangeOf(r)
@@ -42,9 +48,13 @@ func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.R
 	if err != nil {
 		return nil, err
 	}
-	res, _, err := s.node.Range(ctx, r.Key, r.RangeEnd, how, !r.Serializable)
+	aged, age := node.Aged(ctx)
+	res, _, err := s.node.Range(aged, r.Key, r.RangeEnd, how, !r.Serializable)
 	if err != nil {
 		return nil, statusFor(ctx, err)
+	}
+	if old := age.Oldest(); old > 0 { // a client that does not get it hears of no age
+		_ = grpc.SetHeader(ctx, metadata.Pairs(ageHeader, old.String()))
 	}
 	if err := s.stillKnows(known); err != nil {
 		return nil, err

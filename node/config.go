@@ -62,6 +62,9 @@ type Config struct {
 	// AnswerMemory is how many bytes the answers to ranges may hold together while they are read and sent. Default
 	// defaultAnswerMemory.
 	AnswerMemory int64
+	// CopyMemory is how many bytes the copies of keys of scopes that the node does not hold may take. Below 0 there are
+	// no copies. Default defaultCopyMemory.
+	CopyMemory int64
 	// WatchSlow is how long a client may take nothing of what was read for it, while others wait for room,
 	// before it is disconnected. Default 10 s.
 	WatchSlow     time.Duration
@@ -88,6 +91,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.AnswerMemory <= 0 {
 		cfg.AnswerMemory = defaultAnswerMemory
+	}
+	if cfg.CopyMemory == 0 {
+		cfg.CopyMemory = defaultCopyMemory
 	}
 	if cfg.WatchSlow <= 0 {
 		cfg.WatchSlow = 10 * time.Second

@@ -31,6 +31,7 @@ type Counts struct {
 
 	Watches MemoryCounts // the memory that they hold
 	Answers MemoryCounts // to ranges
+	Copies  CopyCounts   // of keys of scopes that are not held
 
 	Events, Submits int // waiting for the machine now
 }
@@ -157,7 +158,7 @@ func (n *Replica) Counts() Counts {
 		Reads: m.reads.snapshot(), Unanswered: m.unanswered.Load(),
 		Sent: totals(&m.sent), Received: totals(&m.received),
 		Events: len(n.runner.events) + n.intake.Waiting(), Submits: len(n.runner.submits), Watches: n.of.WatchMemory(),
-		Answers: n.of.answers.Counts(),
+		Answers: n.of.answers.Counts(), Copies: n.of.Copies(),
 	}
 	c.GivingWay, c.GaveWay = n.of.sharing.Held()
 	for i := range c.Refused {

@@ -580,6 +580,17 @@ func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
 	if e := <-events; string(e.Kv.Value) != "seen" {
 		t.Errorf("a watch of a node that may read shows %q", e.Kv.Value)
 	}
+	copied := func() (err error) {
+		_, _, err = part.Range(ctx, []byte("/b/app/x"), nil, scope.Range{}, false)
+		return err
+	}
+	part.copies.often = 1
+	testwait.Until(t, "a copy answers", func() bool {
+		if err := copied(); err != nil {
+			t.Fatal(err)
+		}
+		return part.Copies().Answered > 0
+	})
 	policy.Authors = policy.Authors[:len(policy.Authors)-1]
 	if r, err := in.Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &policy}, Once{}); err != nil || r.Code != scope.Applied {
 		t.Fatal(r, err)
@@ -594,5 +605,9 @@ func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
 	}
 	if _, _, _, err := part.WatchSegments(ctx, []byte("/b/app/"), []byte("/b/app0"), 0); !errors.Is(err, scope.ErrNoReader) || errors.Is(err, referral.ErrMute) {
 		t.Errorf("another watch begins: %v", err)
+	}
+	testwait.Until(t, "the copy ends", func() bool { return errors.Is(copied(), scope.ErrNoReader) })
+	if n := part.Copies(); n.Copies != 0 {
+		t.Errorf("a node that may not read any more has %+v", n)
 	}
 }

@@ -77,6 +77,7 @@ func (f *remoteScope) inquire(ctx context.Context, ask referral.Question, check 
 		}
 		if ended {
 			record(ctx, f.genesis.Prefix(), q)
+			noteAge(ctx, q.Age())
 		}
 		f.mu.Unlock()
 		if ended {

@@ -83,3 +83,69 @@ func BenchmarkForeignAnswers(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkForeignReadsWhileOthersWrite reads keys of a scope that the node does not hold, for answers that may be old,
+// while a client writes to the scope fifty times a second: with copies and without. It reports the time of a read and
+// the requests to anchors.
+func BenchmarkForeignReadsWhileOthersWrite(b *testing.B) {
+	c, _, o := newRegions(b, quorum.BFT)
+	o.copies.often = 10
+	var asked atomic.Int64
+	wire := &countingRequests{Transport: o.host, requests: &asked}
+	o.host = wire // which nothing else uses meanwhile
+	const keys = 100
+	key := func(i int) string { return fmt.Sprintf("/b/x/%02d", i%keys) }
+	var all scope.Txn
+	for i := range keys {
+		all.Success = append(all.Success, putTxn(key(i), strings.Repeat("v", 100)).Success...)
+	}
+	if r, err := c.nodes[0].Txn(b.Context(), all, Once{}); err != nil || r.Code != scope.Applied {
+		b.Fatal(r, err)
+	}
+	got(b, o, key(0), true)
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	o.tasks.start("writing", func(context.Context) {
+		for i := 0; ctx.Err() == nil; i++ {
+			_, _ = c.nodes[0].Txn(ctx, putTxn(key(i), fmt.Sprint(i)), Once{})
+			time.Sleep(20 * time.Millisecond) // between writes
+		}
+	})
+	for _, name := range []string{"without copies", "with copies"} {
+		o.copies.mu.Lock()
+		o.copies.limit = 0
+		if name == "with copies" {
+			o.copies.limit = defaultCopyMemory
+		}
+		o.copies.mu.Unlock()
+		for begin := time.Now(); name == "with copies" && o.Copies().Answered == 0 && time.Since(begin) < time.Minute; {
+			got(b, o, key(int(time.Since(begin).Milliseconds())), false)
+			time.Sleep(20 * time.Millisecond) // within what anchors do for non-members
+		}
+		b.Run(name, func(b *testing.B) {
+			var took []time.Duration
+			before := asked.Load()
+			for i := 0; b.Loop(); i++ {
+				time.Sleep(20 * time.Millisecond) // within what anchors do for non-members
+				begin := time.Now()
+				got(b, o, key(i), false)
+				took = append(took, time.Since(begin))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(asked.Load()-before)/float64(len(took)), "requests/read")
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs/median")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs/p99")
+		})
+	}
+}
+
+// countingRequests counts requests.
+type countingRequests struct {
+	Transport
+	requests *atomic.Int64
+}
+
+func (c *countingRequests) Request(ctx context.Context, p peer.ID, req []byte, most int) ([]byte, error) {
+	c.requests.Add(1)
+	return c.Transport.Request(ctx, p, req, most)
+}

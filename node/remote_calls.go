@@ -49,7 +49,25 @@ func (f *remoteScope) look(ctx context.Context, t *scope.Txn, linearizable bool,
 }
 
 // rangeOf reads the keys [key, end), in the sense of scope.Op.
+// A read that may be old is answered from a copy, if this node has one.
 func (f *remoteScope) rangeOf(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error) {
+	if linearizable || r.Revision > 0 {
+		return f.rangeAsked(ctx, key, end, r, linearizable)
+	}
+	if res, head, ok := f.copied(ctx, key, end, &r); ok {
+		return res, head, nil
+	}
+	aged, age := Aged(ctx)
+	res, head, err := f.rangeAsked(aged, key, end, r, false)
+	noteAge(ctx, age.Oldest())
+	if err == nil && age.Oldest() == 0 {
+		f.asked(key, end)
+	}
+	return res, head, err
+}
+
+// rangeAsked is rangeOf without copies.
+func (f *remoteScope) rangeAsked(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error) {
 	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: key, End: end, Range: &r}}}
 	l, head, err := f.look(ctx, &t, linearizable, r.Revision)
 	if err != nil {

@@ -290,6 +290,7 @@ func nodeFlags(listen ...string) *pflag.FlagSet {
 	f.Bool("first-come", false, "take clients' changes first come, first served: a scope that is written to far more than\nothers does not give way to them while processors are short")
 	f.Int("conns-per-ip", 0, "connections that one IP address may hold (default 128)")
 	f.Int("answer-memory", 0, "MiB that the answers to ranges may hold together while they are read and sent (default 128)")
+	f.Int("copy-memory", 0, "MiB that copies of keys of scopes that the node does not hold may take; -1: no copies (default 64)")
 	f.Int("watch-memory", 0, "MiB of changes that all watches of clients may hold together (default 64)")
 	f.String("api-listen", "", "where clients on other machines reach this node, host:port, with the three files below; on this machine\nits user reaches it at DIR/run/api.sock")
 	f.String("api-cert", "", "PEM file of the certificate that clients at --api-listen are shown; read again when it changes")

@@ -22,7 +22,7 @@ type Setting struct {
 // a port finds its callers, or name a file to read or write; so may any that this version does not know.
 var harmless = []string{
 	"name", "listen", "announce", "bootstrap", "relays", "follow", "trusted", "prune", "first-come", "conns-per-ip", "watch-memory",
-	"answer-memory", "auto-compaction-mode", "auto-compaction-retention", "log-level", "log-format",
+	"answer-memory", "copy-memory", "auto-compaction-mode", "auto-compaction-retention", "log-level", "log-format",
 }
 
 // settle changes the settings that a backup brought, before the directory is a node, and returns those that it left

@@ -79,7 +79,7 @@ func OpenByClock(dir home.Dir, s home.Settings, version string, log *slog.Logger
 		Trusted: trusted, Clock: clock,
 		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
-		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, WatchMemory: int64(s.WatchMemory) << 20, AnswerMemory: int64(s.AnswerMemory) << 20, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
+		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, WatchMemory: int64(s.WatchMemory) << 20, AnswerMemory: int64(s.AnswerMemory) << 20, CopyMemory: int64(s.CopyMemory) << 20, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
 		MakeAnchor: func() (votes.PrivateKey, error) { return dir.NewKey(dir.Anchor()) },
 	}, diskstore.Options{}); err != nil {
 		return nil, errors.Join(err, d.Close())

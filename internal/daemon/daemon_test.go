@@ -48,6 +48,7 @@ func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 		"both ways":      func(s *home.Settings) { s.Announce, s.Relays = []string{"/ip4/192.0.2.1/tcp/1"}, []string{aRelay} },
 		"conns per ip":   func(s *home.Settings) { s.PerIP = -1 },
 		"answer memory":  func(s *home.Settings) { s.AnswerMemory = -1 },
+		"copy memory":    func(s *home.Settings) { s.CopyMemory = -2 },
 		"watch memory":   func(s *home.Settings) { s.WatchMemory = -1 },
 		"api":            func(s *home.Settings) { s.API = "nonsense" },
 		"open api":       func(s *home.Settings) { s.Insecure = false },

@@ -79,6 +79,9 @@ func Check(s home.Settings) error {
 	if s.WatchMemory < 0 || s.WatchMemory > maxWatchMemory {
 		return fmt.Errorf("%w: watch-memory is %d; it is a number of MiB from 1 to %d, 0 for the default", ErrSettings, s.WatchMemory, maxWatchMemory)
 	}
+	if s.CopyMemory < -1 || s.CopyMemory > maxWatchMemory {
+		return fmt.Errorf("%w: copy-memory is %d; it is a number of MiB from 1 to %d, 0 for the default, or -1 for no copies", ErrSettings, s.CopyMemory, maxWatchMemory)
+	}
 	if s.AnswerMemory < 0 || s.AnswerMemory > maxWatchMemory {
 		return fmt.Errorf("%w: answer-memory is %d; it is a number of MiB from 1 to %d, 0 for the default", ErrSettings, s.AnswerMemory, maxWatchMemory)
 	}

@@ -12,7 +12,7 @@ func TestSettingsSurviveTheirFile(t *testing.T) {
 		"full": {
 			Name: `a "quoted": # name`, Listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip4/127.0.0.1/udp/1/quic-v1"},
 			Announce: []string{"/dns/example.org/tcp/1"}, Bootstrap: []string{"/ip4/127.0.0.1/tcp/2/p2p/x"},
-			Relay: true, Relays: []string{"/ip4/127.0.0.1/tcp/3/p2p/x"}, Follow: []string{"/a/", "/b/c/"}, PerIP: 40, WatchMemory: 16, AnswerMemory: 32,
+			Relay: true, Relays: []string{"/ip4/127.0.0.1/tcp/3/p2p/x"}, Follow: []string{"/a/", "/b/c/"}, PerIP: 40, WatchMemory: 16, AnswerMemory: 32, CopyMemory: 8,
 			API: "127.0.0.1:0", APICert: "c.crt", APIKey: "c.key", APICA: "c-ca.crt", APICRL: "c.crl", APIAdmins: []string{"alice"}, Insecure: true, Etcd: "127.0.0.1:2379", EtcdURLs: []string{"https://a.example:2379"},
 			EtcdCert: "a.crt", EtcdKey: "a.key", EtcdCA: "ca.crt", EtcdAuto: true, EtcdCRL: "crl.pem", EtcdMost: 2 << 20, EtcdTells: "1m", Compact: [2]string{"revision", "1000"}, Metrics: "0.0.0.0:9177", LogLevel: "debug", LogFormat: "json",
 			AuditFile: "audit.jsonl", AuditLevels: []string{"=none", "/secrets/=request"},

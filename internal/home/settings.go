@@ -25,6 +25,7 @@ type Settings struct {
 	PerIP        int       // connections that one IP address may hold; 0 is the default
 	WatchMemory  int       // MiB that the watches of clients may hold; 0 is the default
 	AnswerMemory int       // MiB that answers to ranges may hold; 0 is the default
+	CopyMemory   int       // MiB that copies of foreign keys may take; 0 is the default, -1: no copies
 	API          string    // host:port; empty: the node's socket alone
 	APICert      string    // file of the certificate that the API shows at api-listen; empty: no TLS
 	APIKey       string    // file of its key
@@ -115,6 +116,9 @@ func (s Settings) yaml() string {
 	if s.WatchMemory != 0 {
 		fmt.Fprintf(&b, "\n# MiB of changes that all watches of clients may hold together.\nwatch-memory: %d\n", s.WatchMemory)
 	}
+	if s.CopyMemory != 0 {
+		fmt.Fprintf(&b, "\n# MiB that copies of keys of scopes that this node does not hold may take; -1: no copies.\ncopy-memory: %d\n", s.CopyMemory)
+	}
 	if s.AnswerMemory != 0 {
 		fmt.Fprintf(&b, "\n# MiB that the answers to ranges may hold together while they are read and sent.\nanswer-memory: %d\n", s.AnswerMemory)
 	}
@@ -153,7 +157,7 @@ func (s Settings) yaml() string {
 func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
-		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), Trusted: k.String("trusted"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"), WatchMemory: k.Int("watch-memory"), AnswerMemory: k.Int("answer-memory"),
+		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), Trusted: k.String("trusted"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"), WatchMemory: k.Int("watch-memory"), AnswerMemory: k.Int("answer-memory"), CopyMemory: k.Int("copy-memory"),
 		API: k.String("api-listen"), Insecure: k.Bool("insecure"), Metrics: k.String("metrics-listen"),
 		APICert: k.String("api-cert"), APIKey: k.String("api-key"), APICA: k.String("api-client-ca"),
 		APICRL: k.String("api-client-crl"), APIAdmins: k.Strings("api-admins"), OIDC: k.String("oidc-issuers"),

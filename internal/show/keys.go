@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 )
@@ -126,6 +127,9 @@ func readAt(h *aweighv1.Header) string {
 		return fmt.Sprintf("at block %d of island %s, revision %d (provisional)", h.GetHeight(), short(i.Id), h.GetRevision())
 	}
 	how := "this node alone, maybe old"
+	if age := time.Duration(h.GetAgeNs()); age > 0 {
+		how = fmt.Sprintf("what this node remembers, %s old", age.Round(time.Millisecond))
+	}
 	if h.GetLinearizable() {
 		how = "linearizable"
 	}

@@ -142,6 +142,7 @@ type header struct {
 	Revision     int64   `json:"revision"`
 	Linearizable bool    `json:"linearizable"`
 	CatchingUp   bool    `json:"catching_up,omitempty"`
+	AgeNs        int64   `json:"age_ns,omitempty"` // of what the node remembered of a scope that it does not hold
 	Node         string  `json:"node,omitempty"`   // that answered, if known
 	Island       *island `json:"island,omitempty"` // that decided provisionally, or was read
 }
@@ -150,7 +151,7 @@ func headerJSON(h *aweighv1.Header) header {
 	return header{
 		Network: hex.EncodeToString(h.GetNetwork()), Scope: hex.EncodeToString(h.GetScope()),
 		Epoch: h.GetEpoch(), Height: h.GetHeight(), Revision: h.GetRevision(), Linearizable: h.GetLinearizable(),
-		CatchingUp: h.GetCatchingUp(), Node: h.GetNode(), Island: islandJSON(h.GetIsland()),
+		CatchingUp: h.GetCatchingUp(), AgeNs: h.GetAgeNs(), Node: h.GetNode(), Island: islandJSON(h.GetIsland()),
 	}
 }
 

@@ -28,10 +28,13 @@ func cacheKey(a *Question) aweigh.Hash {
 
 func (f *Scope) ttl() time.Duration { return f.epoch.Policy.Limits.TTL }
 
-// cached returns an answer that was given less than the TTL ago; ok is false if there is none.
-func (f *Scope) cached(key aweigh.Hash, now aweigh.Instant) (Answer, bool) {
+// cached returns an answer that was given less than the TTL ago, and how old it is; ok is false if there is none.
+func (f *Scope) cached(key aweigh.Hash, now aweigh.Instant) (a Answer, age time.Duration, ok bool) {
 	c, ok := f.cache[key]
-	return c.Answer, ok && now.Sub(c.at) < f.ttl()
+	if age = now.Sub(c.at); !ok || age >= f.ttl() {
+		return a, 0, false
+	}
+	return c.Answer, max(age, 1), true
 }
 
 // heard notes the revision of an answer that enough anchors gave. If it is a new one, all cached answers are dropped.

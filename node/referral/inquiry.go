@@ -36,6 +36,7 @@ type Inquiry struct {
 	ask   Question
 	key   aweigh.Hash // of what is cached
 	began aweigh.Instant
+	age   time.Duration // of an answer from the cache
 
 	round, try int
 	epoch      *scope.Epoch
@@ -73,7 +74,7 @@ func (f *Scope) Inquire(ask Question, now aweigh.Instant) *Inquiry {
 	q := &Inquiry{of: f, ask: ask, began: now, last: errors.New("no anchor answered")}
 	if ask.cacheable() {
 		q.key = cacheKey(&ask)
-		if q.said, q.ended = f.cached(q.key, now); q.ended {
+		if q.said, q.age, q.ended = f.cached(q.key, now); q.ended {
 			return q
 		}
 	}
@@ -299,6 +300,9 @@ func (q *Inquiry) conclude(err error) {
 func (q *Inquiry) Result() (a Answer, err error, ended bool) {
 	return q.said, q.err, q.ended
 }
+
+// Age returns how long ago the anchors were asked, if the answer is from the cache, and otherwise 0.
+func (q *Inquiry) Age() time.Duration { return q.age }
 
 // Outvoted returns how many anchors gave another answer than the one that counts.
 func (q *Inquiry) Outvoted() int { return q.outvoted }

@@ -263,7 +263,10 @@ type Header struct {
 	Node         string                 `protobuf:"bytes,8,opt,name=node,proto3" json:"node,omitempty"`                                // name of the node that answered, in answers about government and motions
 	// The island that answered: what it decides is provisional, and no decision of a
 	// scope. Then scope is the island's identity.
-	Island        *Island `protobuf:"bytes,9,opt,name=island,proto3" json:"island,omitempty"`
+	Island *Island `protobuf:"bytes,9,opt,name=island,proto3" json:"island,omitempty"`
+	// How long ago the anchors of a scope that the node does not hold were asked for the
+	// oldest part of the answer; 0 if it is not from what the node remembers.
+	AgeNs         int64 `protobuf:"varint,10,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -359,6 +362,13 @@ func (x *Header) GetIsland() *Island {
 		return x.Island
 	}
 	return nil
+}
+
+func (x *Header) GetAgeNs() int64 {
+	if x != nil {
+		return x.AgeNs
+	}
+	return 0
 }
 
 // Island is a scope that anchors without a quorum founded to decide provisionally on
@@ -10686,7 +10696,7 @@ var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\n" +
-	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\x86\x02\n" +
+	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\x9d\x02\n" +
 	"\x06Header\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\fR\anetwork\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\fR\x05scope\x12\x14\n" +
@@ -10697,7 +10707,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vcatching_up\x18\a \x01(\bR\n" +
 	"catchingUp\x12\x12\n" +
 	"\x04node\x18\b \x01(\tR\x04node\x12)\n" +
-	"\x06island\x18\t \x01(\v2\x11.aweigh.v1.IslandR\x06island\"\xef\x03\n" +
+	"\x06island\x18\t \x01(\v2\x11.aweigh.v1.IslandR\x06island\x12\x15\n" +
+	"\x06age_ns\x18\n" +
+	" \x01(\x03R\x05ageNs\"\xef\x03\n" +
 	"\x06Island\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\fR\x05scope\x12\x16\n" +

@@ -1,0 +1,33 @@
+package node
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Age tells how old the answer to a call is, as far as it comes from what this node remembers of scopes that it does
+// not hold.
+type Age struct{ oldest atomic.Int64 }
+
+type ageKey struct{}
+
+// Aged returns a context in which calls note the age of what they answer with.
+func Aged(ctx context.Context) (context.Context, *Age) {
+	a := new(Age)
+	return context.WithValue(ctx, ageKey{}, a), a
+}
+
+// Oldest returns how long ago the anchors were asked for the oldest part of the answer; 0: nothing is remembered.
+func (a *Age) Oldest() time.Duration { return time.Duration(a.oldest.Load()) }
+
+// noteAge notes in a context of Aged that a part of the answer is as old.
+func noteAge(ctx context.Context, old time.Duration) {
+	a, ok := ctx.Value(ageKey{}).(*Age)
+	for ok && old > 0 {
+		was := a.oldest.Load()
+		if int64(old) <= was || a.oldest.CompareAndSwap(was, int64(old)) {
+			return
+		}
+	}
+}
