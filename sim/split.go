@@ -41,6 +41,7 @@ func (w *World) split(n *Node, d scope.Delegation) {
 		return
 	}
 	want, g := w.epochs[next].Policy, w.find(d.Child).Genesis
+	w.holds(Handover, n, want.Topology.Split == scope.ConductAct, "the scope for %q was founded by itself, and the next policy does not permit it: %+v", d.Prefix, want.Topology)
 	want.Topology.Split = scope.ConductAdvise
 	roster, heads := &w.epochs[next].Roster, 0
 	for i := range g.Anchors {

@@ -63,6 +63,9 @@ func (a *app) bench() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(a.err, "aweigh: the keys that it wrote stay; to remove them:  aweigh del %s --prefix\n", show.Word(show.Key(prefix)))
+		if err := ctx.Err(); err != nil { // the report is of what was done until then
+			return err
+		}
 		return r.Err()
 	})
 }

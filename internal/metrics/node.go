@@ -33,6 +33,8 @@ var (
 	scopeBytes    = gauge("scope_bytes", "Bytes of all versions of keys that a scope keeps.", "scope")
 	scopeAllowed  = gauge("scope_bytes_allowed", "Bytes from which on a scope takes no more, by its policy; 0: any number.", "scope")
 	scopeLost     = gauge("scope_lost_state", "1 if this anchor lost its record of ballots in the scope and signs nothing there.", "scope")
+	scopeGiven    = gauge("scope_delegated", "Prefixes that the scope has delegated to scopes of their own.", "scope")
+	scopeHomes    = counter("scope_came_home_total", "Scopes that came home to the scope, since it was founded.", "scope")
 	scopeBehind   = gauge("scope_catching_up", "1 while final blocks of the scope are fetched from others.", "scope")
 
 	blocks    = counter("blocks_final_total", "Blocks of all scopes that became final here.")
@@ -119,6 +121,8 @@ func scopes(to emit, all []node.ScopeInfo) {
 		send(to, scopeAllowed, uint64(x.Epoch.Policy.Limits.ScopeBytes), name)
 		sendBool(to, scopeLost, x.Lost, name)
 		sendBool(to, scopeBehind, x.Behind, name)
+		send(to, scopeGiven, x.Head.Delegated, name)
+		send(to, scopeHomes, x.Head.Folded, name)
 	}
 }
 

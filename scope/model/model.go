@@ -43,6 +43,7 @@ type Model struct {
 	wrote     map[aweigh.UID][]int64       // entries of versions of objects
 	islands   map[aweigh.ScopeID]*isle     // on record
 	warmth    warmth
+	traffic   traffic
 	terms     []terms // of epochs in which islands may be founded, or could in the one before
 
 	view  *View  // after the block that is being executed, or the last one
@@ -201,7 +202,10 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 		outcomes = m.bundle(c, outcomes)
 	}
 	m.vote()
-	m.cools(uint64(len(m.stored.changes) - changed))
+	changes := m.stored.changes[changed:]
+	m.cools(uint64(len(changes)))
+	m.counts(changes)
+	m.parts()
 	m.decided()
 	m.readmitted()
 	m.hands()

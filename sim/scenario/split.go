@@ -53,21 +53,42 @@ func (s *Scenario) Splits() bool {
 }
 
 // split lets scopes split by themselves in half of the worlds that have scopes below the root's, where that can be
-// counted.
+// counted, and in a sixth of all others, which lose what cannot be counted.
 func (d drawing) split(s *Scenario) {
-	if !s.Nests() || !s.splittable() || !d.one(2) {
+	switch {
+	case s.Nests() && s.splittable() && d.one(2):
+	case d.one(6):
+		plain := *s
+		plain.Load.Leases, plain.Load.Isles, plain.Load.Acts = 0, 0, 0
+		plain.Approval, plain.Network.Authors, plain.Network.Guard, plain.Network.Partitions = Approval{}, nil, "", nil
+		plain.Load.Writes = max(plain.Load.Writes, 20+d.IntN(20))
+		if plain.Check() != nil {
+			return
+		}
+		*s = plain
+	default:
 		return
 	}
 	s.Network.Split = fmt.Sprintf("act,rate=1,epochs=%d,rest=%d,most=%d", 1+d.IntN(2), 1+d.IntN(3), 1+d.IntN(3))
 	if !s.Groups() { // in shorter epochs no anchor is absent
-		s.Network.EpochBlocks = min(s.Network.EpochBlocks, 3+d.IntN(5))
+		if most := 3 + d.IntN(5); s.Network.EpochBlocks == 0 || s.Network.EpochBlocks > most {
+			s.Network.EpochBlocks = most
+		}
 	}
 	if !slices.Contains(s.Load.Under, "/d/") {
 		s.Load.Under = append(slices.Clone(s.Load.Under), "/d/", "/d/e/")
 		s.Load.Keys = max(s.Load.Keys, len(s.Load.Under))
 	}
 	s.Load.Give = max(s.Load.Give, time.Second)
-	if d.one(2) {
-		s.Network.Fold = fmt.Sprintf("act,quiet=%ds", 1+d.IntN(4))
+	if d.one(3) {
+		return
+	}
+	s.Network.Fold = fmt.Sprintf("act,quiet=%ds", 1+d.IntN(4))
+	moving := *s
+	moving.Load.Bursts, moving.Load.Moves = 2+d.IntN(3), true
+	moving.Load.Keys = max(moving.Load.Keys, len(moving.Load.Under))
+	moving.Stop = max(moving.Stop, time.Duration(moving.Load.Bursts)*d.between(2*Burst, 4*Burst))
+	if s.Load.Bursts == 0 && d.one(2) && moving.Check() == nil {
+		*s = moving
 	}
 }
