@@ -65,6 +65,9 @@ type Config struct {
 	// CopyMemory is how many bytes the copies of keys of scopes that the node does not hold may take. Below 0 there are
 	// no copies. Default defaultCopyMemory.
 	CopyMemory int64
+	// CopyAfter is from how many questions in a minute on, for reads that may be old, such keys are copied. Default
+	// copyAfter.
+	CopyAfter int
 	// WatchSlow is how long a client may take nothing of what was read for it, while others wait for room,
 	// before it is disconnected. Default 10 s.
 	WatchSlow     time.Duration
@@ -94,6 +97,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.CopyMemory == 0 {
 		cfg.CopyMemory = defaultCopyMemory
+	}
+	if cfg.CopyAfter <= 0 {
+		cfg.CopyAfter = copyAfter
 	}
 	if cfg.WatchSlow <= 0 {
 		cfg.WatchSlow = 10 * time.Second

@@ -95,7 +95,7 @@ func (cfg *Config) checkNumbers() error {
 	for _, n := range []struct {
 		field string
 		value int64
-	}{{"PerIP", int64(cfg.PerIP)}, {"SnapshotPart", int64(cfg.SnapshotPart)}, {"WatchMemory", cfg.WatchMemory}, {"AnswerMemory", cfg.AnswerMemory}} {
+	}{{"PerIP", int64(cfg.PerIP)}, {"SnapshotPart", int64(cfg.SnapshotPart)}, {"WatchMemory", cfg.WatchMemory}, {"AnswerMemory", cfg.AnswerMemory}, {"CopyAfter", int64(cfg.CopyAfter)}} {
 		if n.value < 0 {
 			return wrong(n.field, "is %d; set a number above 0, or 0 for the default", n.value)
 		}

@@ -50,6 +50,7 @@ func TestAConfigurationIsRefusedByTheNameOfItsField(t *testing.T) {
 		{"PerIP", func(cfg *Config) { cfg.PerIP = -1 }, nil},
 		{"SnapshotPart", func(cfg *Config) { cfg.SnapshotPart = -1 }, nil},
 		{"AnswerMemory", func(cfg *Config) { cfg.AnswerMemory = -1 }, nil},
+		{"CopyAfter", func(cfg *Config) { cfg.CopyAfter = -1 }, nil},
 		{"WatchMemory", func(cfg *Config) { cfg.WatchMemory = -1 }, nil},
 		{"Timeout", func(cfg *Config) { cfg.Timeout = -time.Second }, nil},
 		{"WatchSlow", func(cfg *Config) { cfg.WatchSlow = -1 }, nil},

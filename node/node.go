@@ -98,7 +98,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), memory: newWatchBudget(cfg.WatchMemory, cfg.WatchSlow), answers: NewAnswerBudget(cfg.AnswerMemory, cfg.Timeout, cfg.WatchSlow), copies: newRemoteCopies(cfg.CopyMemory), tasks: newTasks(context.Background()), refusals: newRefusals(), nonMembers: admission.NewNonMembers(), repeats: admission.NewRepeats(), announces: admission.NewAnnouncements(), sharing: admission.NewSharing(admission.RunQueue(time.Now)), met: newMembers(), states: newStates(), older: make(chan struct{}, 1), replicas: make(map[place]*Replica), topics: make(map[p2p.Topic]*Replica), opened: make(chan struct{}), moved: make(chan struct{}), islands: islands{since: make(map[*Replica]time.Time), tries: make(map[string]islandTry)}}
+	n := &Node{cfg: cfg, peerID: string(own), memory: newWatchBudget(cfg.WatchMemory, cfg.WatchSlow), answers: NewAnswerBudget(cfg.AnswerMemory, cfg.Timeout, cfg.WatchSlow), copies: newRemoteCopies(cfg.CopyMemory, cfg.CopyAfter), tasks: newTasks(context.Background()), refusals: newRefusals(), nonMembers: admission.NewNonMembers(), repeats: admission.NewRepeats(), announces: admission.NewAnnouncements(), sharing: admission.NewSharing(admission.RunQueue(time.Now)), met: newMembers(), states: newStates(), older: make(chan struct{}, 1), replicas: make(map[place]*Replica), topics: make(map[p2p.Topic]*Replica), opened: make(chan struct{}), moved: make(chan struct{}), islands: islands{since: make(map[*Replica]time.Time), tries: make(map[string]islandTry)}}
 	n.anchor.Store(cfg.Anchor)
 	n.pin.want = cfg.Trusted
 	if _, ok, err := machine.StoredGenesis(cfg.Store); err != nil {

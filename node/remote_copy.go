@@ -20,7 +20,7 @@ import (
 // the scope has gone on.
 
 const (
-	copyOften    = 60 // questions in a period, from which on the keys are copied
+	copyAfter    = 60 // questions in a period, from which on the keys are copied
 	copySeldom   = 10 // reads in a period, below which the copy is dropped
 	copyPeriod   = time.Minute
 	copyEvery    = 2 * time.Second  // between questions for changes, unless the scope is known to have gone on
@@ -66,10 +66,11 @@ type demand struct {
 	refused time.Time // until when they are not to be copied
 }
 
-// newRemoteCopies returns the copies of a node, which take so many bytes at most; a negative limit: none.
-func newRemoteCopies(limit int64) *remoteCopies {
+// newRemoteCopies returns the copies of a node, which are begun after so many questions in a period, and take so many
+// bytes at most; a negative limit: none.
+func newRemoteCopies(limit int64, often int) *remoteCopies {
 	return &remoteCopies{
-		limit: max(limit, 0), often: copyOften, seldom: copySeldom, period: copyPeriod,
+		limit: max(limit, 0), often: often, seldom: copySeldom, period: copyPeriod,
 		all: make(map[copyRange]*remoteCopy), demands: make(map[copyRange]*demand),
 	}
 }

@@ -344,7 +344,7 @@ const drawnElsewhere = 4
 func (d drawing) ahead(s *Scenario) {
 	n := s.Network.Anchors
 	f := Fault{Kind: "ahead", At: d.between(0, s.Stop/2), Nodes: d.Perm(n)[:n-d.IntN((n-1)/3+1)]}
-	f.For = d.between(500*time.Millisecond, s.Stop-f.At)
+	f.For = d.between(500*time.Millisecond, min(s.Stop-f.At, time.Minute)) // without a quorum, all is sent again and again
 	f.By = d.between(time.Second, time.Minute)
 	if d.one(2) {
 		f.By = d.between(time.Minute, 12*time.Hour)

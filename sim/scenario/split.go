@@ -77,6 +77,9 @@ func (d drawing) split(s *Scenario) {
 	}
 	if !slices.Contains(s.Load.Under, "/d/") {
 		s.Load.Under = append(slices.Clone(s.Load.Under), "/d/", "/d/e/")
+		if d.one(2) {
+			s.Load.Under = append(s.Load.Under, "/f/", "/g/")
+		}
 		s.Load.Keys = max(s.Load.Keys, len(s.Load.Under))
 	}
 	s.Load.Give = max(s.Load.Give, time.Second)

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,9 @@ func (c *client) run(ctx context.Context) {
 			c.read(s, k, within)
 		case 7:
 			c.stale(s, k, within)
+			for i := 0; c.w.plan.Foreign && i < 5 && rest(ctx, 200*time.Millisecond); i++ { // often enough for a copy
+				c.stale(s, k, within)
+			}
 		case 8:
 			c.list(s, under, within)
 		case 9:
@@ -157,18 +161,27 @@ func (c *client) read(s *seat, k string, within time.Duration) {
 	}
 }
 
-// stale reads a key as the node knows it.
+// stale reads a key, or all with its path, as the node knows it.
 func (c *client) stale(s *seat, k string, within time.Duration) {
-	if x, ok := c.look(s, "stale read of "+k, []byte(k), nil, scope.Range{}, false, within); ok {
+	from, end := []byte(k), []byte(nil)
+	if c.r.IntN(3) == 0 {
+		from = from[:bytes.LastIndexByte(from, '/')+1]
+		end = prefixEnd(from)
+	}
+	if x, ok := c.look(s, "stale read of "+string(from), from, end, scope.Range{}, false, within); ok {
 		c.sees(x)
 	}
 }
 
 func (c *client) look(s *seat, what string, k, end []byte, r scope.Range, linearizable bool, within time.Duration) (x sight, ok bool) {
 	ok = c.w.call(s, what, within, func(ctx context.Context, n *node.Node) error {
+		copied := n.Copies().Answered
 		res, head, err := n.Range(ctx, k, end, r, linearizable)
 		if err != nil {
 			return err
+		}
+		if n.Copies().Answered > copied {
+			c.w.count("reads from copies", 1)
 		}
 		x = sight{what: what + " at " + s.name, key: k, end: end, revision: head.Revision, got: contents(res.Kvs)}
 		if r.Revision > 0 {

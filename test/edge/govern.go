@@ -21,6 +21,9 @@ func (w *world) delegate(ctx context.Context) {
 	}
 	child := scope.Child{Prefix: []byte(below), Policy: scope.OpenPolicy(quorum.Crash)}
 	child.Policy.Limits.TTL = 2 * time.Second
+	if w.chance.of("copies").below(3) > 0 {
+		child.Policy.Limits.TTL = 5 * time.Second // for which nodes make copies
+	}
 	child.Anchors = w.genesis.Anchors[:3]
 	d := scope.Decision{Kind: scope.Delegate, Child: &child}
 	for ctx.Err() == nil {

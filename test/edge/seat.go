@@ -73,7 +73,7 @@ func (s *seat) start() error {
 	l.node, err = node.New(node.Config{
 		Name: s.name, Genesis: s.world.genesis, Identity: s.identity, Anchor: anchor, Store: l.disk, Follow: s.follow,
 		SnapshotBehind: s.world.plan.Behind, SnapshotPart: s.world.plan.Part, Prune: s.world.plan.Prune,
-		WatchMemory: s.world.plan.WatchMemory, FirstCome: s.world.plan.FirstCome, Log: s.world.log.With("node", s.name),
+		WatchMemory: s.world.plan.WatchMemory, FirstCome: s.world.plan.FirstCome, CopyAfter: 1, Log: s.world.log.With("node", s.name),
 		MakeAnchor: func() (votes.PrivateKey, error) { return s.world.anchorKey(s) },
 		Transport: func(cfg p2p.Config) (node.Transport, error) {
 			l.host = s.world.net.join(s.id, cfg)
