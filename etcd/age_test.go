@@ -29,4 +29,9 @@ func TestRememberedAnswersHaveAnAge(t *testing.T) {
 			t.Errorf("read %d: %v, %v", i, md, err)
 		}
 	}
+	var md metadata.MD
+	txn := &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{{Request: &etcdpb.RequestOp_RequestRange{RequestRange: &etcdpb.RangeRequest{Key: []byte("/b/0"), Serializable: true}}}}}
+	if r, err := light.Txn(w.ctx, txn, grpc.Header(&md)); err != nil || !r.Succeeded || len(md.Get(ageHeader)) != 1 {
+		t.Errorf("a transaction that reads: %v, %v, %v", r, md, err)
+	}
 }

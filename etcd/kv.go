@@ -37,6 +37,13 @@ type kvServer struct {
 // ageHeader is the metadata that says how old an answer is, as a duration, if the node remembered it.
 const ageHeader = "aweigh-age"
 
+// tellAge says how old an answer is that the node remembered. A client that does not get it hears of no age.
+func tellAge(ctx context.Context, age *node.Age) {
+	if old := age.Oldest(); old > 0 {
+		_ = grpc.SetHeader(ctx, metadata.Pairs(ageHeader, old.String()))
+	}
+}
+
 // Range implements etcdpb.KVServer.
 func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.RangeResponse, error) {
 	how := rangeOf(r)
@@ -53,9 +60,7 @@ func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.R
 	if err != nil {
 		return nil, statusFor(ctx, err)
 	}
-	if old := age.Oldest(); old > 0 { // a client that does not get it hears of no age
-		_ = grpc.SetHeader(ctx, metadata.Pairs(ageHeader, old.String()))
-	}
+	tellAge(ctx, age)
 	if err := s.stillKnows(known); err != nil {
 		return nil, err
 	}

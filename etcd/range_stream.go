@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -36,9 +37,11 @@ func (s *kvServer) RangeStream(r *etcdpb.RangeRequest, stream grpc.ServerStreami
 		defer a.Return()
 	}
 	p := pages{kvServer: s, key: r.Key, end: r.RangeEnd, how: how, sure: !r.Serializable || r.Revision > 0}
-	if err := p.begin(ctx, !r.Serializable); err != nil {
+	aged, age := node.Aged(ctx)
+	if err := p.begin(aged, !r.Serializable); err != nil {
 		return statusFor(ctx, err)
 	}
+	tellAge(ctx, age)
 	for {
 		a.Again()
 		out, last, err := p.next(ctx)

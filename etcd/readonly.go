@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -33,7 +34,9 @@ func all(r *etcdpb.TxnRequest, ok func(*etcdpb.RangeRequest) bool) bool {
 
 // readTxn answers a read-only transaction.
 func (s *service) readTxn(ctx context.Context, t *scope.Txn, linearizable bool) (*etcdpb.TxnResponse, error) {
-	found, err := s.node.Look(ctx, t, linearizable)
+	aged, age := node.Aged(ctx)
+	found, err := s.node.Look(aged, t, linearizable)
+	tellAge(ctx, age)
 	if err != nil {
 		return nil, err
 	}

@@ -84,9 +84,9 @@ func BenchmarkForeignAnswers(b *testing.B) {
 	}
 }
 
-// BenchmarkForeignReadsWhileOthersWrite reads keys of a scope that the node does not hold, for answers that may be old,
-// while a client writes to the scope fifty times a second: with copies and without. It reports the time of a read and
-// the requests to anchors.
+// BenchmarkForeignReadsWhileOthersWrite reads keys of six paths of a scope that the node does not hold, fifty times a
+// second, for answers that may be old, while a client writes to the scope fifty times a second, and another watches it:
+// with copies and without. It reports the time of a read and the requests to anchors.
 func BenchmarkForeignReadsWhileOthersWrite(b *testing.B) {
 	c, _, o := newRegions(b, quorum.BFT)
 	o.copies.often = 10
@@ -94,7 +94,7 @@ func BenchmarkForeignReadsWhileOthersWrite(b *testing.B) {
 	wire := &countingRequests{Transport: o.host, requests: &asked}
 	o.host = wire // which nothing else uses meanwhile
 	const keys = 100
-	key := func(i int) string { return fmt.Sprintf("/b/x/%02d", i%keys) }
+	key := func(i int) string { return fmt.Sprintf("/b/x%d/%02d", i%6, i%keys) }
 	var all scope.Txn
 	for i := range keys {
 		all.Success = append(all.Success, putTxn(key(i), strings.Repeat("v", 100)).Success...)
@@ -103,6 +103,9 @@ func BenchmarkForeignReadsWhileOthersWrite(b *testing.B) {
 		b.Fatal(r, err)
 	}
 	got(b, o, key(0), true)
+	o.tasks.start("watching", func(ctx context.Context) {
+		_ = o.Watch(ctx, []byte("/b/x0/"), []byte("/b/x00"), 0, func(Changes) error { return nil })
+	})
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	o.tasks.start("writing", func(context.Context) {
@@ -118,7 +121,7 @@ func BenchmarkForeignReadsWhileOthersWrite(b *testing.B) {
 			o.copies.limit = defaultCopyMemory
 		}
 		o.copies.mu.Unlock()
-		for begin := time.Now(); name == "with copies" && o.Copies().Answered == 0 && time.Since(begin) < time.Minute; {
+		for begin := time.Now(); name == "with copies" && o.Copies().Copies < 6 && time.Since(begin) < time.Minute; {
 			got(b, o, key(int(time.Since(begin).Milliseconds())), false)
 			time.Sleep(20 * time.Millisecond) // within what anchors do for non-members
 		}

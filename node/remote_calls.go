@@ -51,16 +51,21 @@ func (f *remoteScope) look(ctx context.Context, t *scope.Txn, linearizable bool,
 // rangeOf reads the keys [key, end), in the sense of scope.Op.
 // A read that may be old is answered from a copy, if this node has one.
 func (f *remoteScope) rangeOf(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error) {
-	if linearizable || r.Revision > 0 {
+	if r.Revision > 0 {
 		return f.rangeAsked(ctx, key, end, r, linearizable)
 	}
-	if res, head, ok := f.copied(ctx, key, end, &r); ok {
-		return res, head, nil
+	if !linearizable {
+		if res, head, ok := f.copied(ctx, key, end, &r); ok {
+			return res, head, nil
+		}
 	}
 	aged, age := Aged(ctx)
-	res, head, err := f.rangeAsked(aged, key, end, r, false)
+	res, head, err := f.rangeAsked(aged, key, end, r, linearizable)
 	noteAge(ctx, age.Oldest())
-	if err == nil && age.Oldest() == 0 {
+	if err == nil {
+		f.shown(referral.Between(key, end), head.Revision)
+	}
+	if err == nil && !linearizable && age.Oldest() == 0 {
 		f.asked(key, end)
 	}
 	return res, head, err
@@ -96,11 +101,13 @@ func (f *remoteScope) prove(ctx context.Context, key []byte) (p *scope.KeyProof,
 		return nil, head, err
 	}
 	h := &p.Ancestry.Head.Header
+	f.shown(referral.Keys(key), p.Kv.ModRevision)
 	return p, f.knows.Head(&referral.Answer{Epoch: h.Epoch, Height: h.Height, Time: h.Time}), nil
 }
 
 func (f *remoteScope) resolve(ctx context.Context, key []byte, version int64, linearizable bool) (r referral.Resolved, head scope.Head, err error) {
 	head, err = f.say(ctx, referral.Question{Kind: referral.AskResolve, Newest: linearizable, Body: canon.Encode(referral.Name{Key: key, Version: version})}, &r)
+	f.shown(referral.Keys(key, r.Key), head.Revision)
 	return r, head, err
 }
 
@@ -154,6 +161,7 @@ func (n *Replica) historyForeign(ctx context.Context, p machine.Peer, v *View, x
 func (f *remoteScope) lineage(ctx context.Context, key []byte, limit int) (l KeyLineage, head scope.Head, err error) {
 	var got foreignLineage
 	head, err = f.say(ctx, referral.Question{Kind: referral.AskHistory, Newest: true, Body: canon.Encode(foreignHistory{Key: key, Limit: int64(min(limit, foreignEntries))})}, &got)
+	f.shown(referral.Keys(key), head.Revision)
 	l.More, l.Before = got.More, got.Before
 	for i := range got.All {
 		d := &got.All[i]
@@ -335,7 +343,14 @@ func (f *remoteScope) attempt(ctx context.Context, m scope.Mutation, reserve int
 		return r, fmt.Errorf("%w: %s", machine.ErrNotTaken, a.Failure)
 	}
 	f.of.root.measured.commits.since(begin)
-	return f.receipt(a.Body, id)
+	if r, err = f.receipt(a.Body, id); err == nil {
+		var ranges referral.Ranges // all keys, unless it says which
+		if t := b.Mutations()[0].Txn; t != nil {
+			ranges = t.Ranges
+		}
+		f.shown(ranges, r.Revision)
+	}
+	return r, err
 }
 
 func (f *remoteScope) undecided(cause error, m *scope.Mutation) error {

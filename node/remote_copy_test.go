@@ -185,6 +185,67 @@ func TestCopiesEndWithWhatTheyCopy(t *testing.T) {
 	demanded(t, o) // from one of the new scope
 }
 
+// TestCopiesServeBesideOthers: copies of several paths answer while others write to the scope all the time, and while a
+// client watches it.
+func TestCopiesServeBesideOthers(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	c, _, o := copying(t)
+	const paths = 6
+	key := func(i int) string { return fmt.Sprintf("/b/p%d/%d", i%paths, i/paths%3) }
+	for i := range 3 * paths {
+		if r, err := c.nodes[0].Txn(t.Context(), putTxn(key(i), "v"), Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatal(r, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for i := 0; ctx.Err() == nil; i++ {
+			_, _ = c.nodes[0].Txn(ctx, putTxn("/b/other", fmt.Sprint(i)), Once{})
+			time.Sleep(20 * time.Millisecond) // between writes
+		}
+	}()
+	defer func() { cancel(); <-written }()
+	_, _, stop := watched(t, o, "/b/p0/", "/b/p00", 0)
+	defer stop()
+	i := 0
+	testwait.Until(t, "all paths are copied", func() bool {
+		got(t, o, key(i), false)
+		i++
+		return o.Copies().Copies >= paths
+	})
+	time.Sleep(500 * time.Millisecond) // for the last to be full
+	before := o.Copies().Answered
+	for i := range 60 {
+		got(t, o, key(i), false)
+		time.Sleep(50 * time.Millisecond) // within what anchors do for non-members, if they are asked
+	}
+	if n := o.Copies().Answered - before; n < 45 {
+		t.Errorf("of 60 reads, %d were answered from copies", n)
+	}
+}
+
+// TestCopiesThatCostMoreEnd: a copy ends if the changes of its keys take more than what is read of it.
+func TestCopiesThatCostMoreEnd(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	c, _, o := copying(t)
+	demanded(t, o)
+	large, at := strings.Repeat("x", 100<<10), copyRange{o.remotes.named("/b/").id, "/b/x/", "/b/x0"}
+	testwait.Until(t, "the copy ends", func() bool {
+		if r, err := c.nodes[0].Txn(t.Context(), putTxn("/b/x/large", large), Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatal(r, err)
+		}
+		got(t, o, "/b/x/05", false)
+		o.copies.mu.Lock()
+		defer o.copies.mu.Unlock()
+		d := o.copies.demands[at]
+		return o.copies.all[at] == nil && d != nil && time.Until(d.refused) > copyRetried
+	})
+}
+
 // TestLargeCopiesAreNotMade: what takes more than its share of the memory is not copied; a single key of it may be.
 func TestLargeCopiesAreNotMade(t *testing.T) {
 	testshort.Skip(t)
@@ -199,7 +260,7 @@ func TestLargeCopiesAreNotMade(t *testing.T) {
 		o.copies.mu.Lock()
 		defer o.copies.mu.Unlock()
 		d := o.copies.demands[at]
-		return d != nil && time.Until(d.refused) > copyRefused
+		return d != nil && time.Until(d.refused) > copyRetried
 	})
 	testwait.Until(t, "one key is copied", func() bool { // once the scope has gone on, the anchors are asked again
 		if r, err := c.nodes[0].Txn(t.Context(), putTxn("/b/x/19", "v"), Once{}); err != nil || r.Code != scope.Applied {

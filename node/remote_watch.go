@@ -260,6 +260,9 @@ func (t *remoteWatch) took(got *referral.Events, revision int64) bool {
 		t.bytes += h.size
 		t.read = append(t.read, Change{Place: scope.Place{Key: e.Kv.Key, Revision: e.Kv.ModRevision, Sub: e.Kv.Sub}, held: h})
 	}
+	if n := len(got.All); n > 0 {
+		t.of.shown(referral.Between(t.key, t.end), got.All[n-1].Kv.ModRevision)
+	}
 	to := got.Through(revision)
 	if to < t.next {
 		return false

@@ -306,6 +306,7 @@ func (n *Node) Look(ctx context.Context, t *scope.Txn, linearizable bool) (l ref
 	err = n.withOwner(ctx, t.Ranges, func(at owner) error {
 		if at.remote != nil {
 			if l, _, err = at.remote.look(ctx, t, linearizable, 0); err == nil {
+				at.remote.shown(t.Ranges, l.Revision)
 				err = takenBy(answerIn(ctx), l.Responses)
 			}
 			return err

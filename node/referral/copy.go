@@ -3,6 +3,7 @@ package referral
 import (
 	"bytes"
 	"errors"
+	"math"
 
 	"github.com/tidwall/btree"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // Copy is what a node keeps of the keys [key, end), in the sense of scope.Op, of a scope that it does not hold. It is
-// filled with pages that the scope's anchors gave as of one revision, and then follows the changes that they give.
+// filled with what the scope's anchors gave as of one revision, and then follows the changes that they give.
 // Like Scope, it does no I/O and is not safe for concurrent use.
 type Copy struct {
 	key, end []byte
@@ -43,15 +44,13 @@ func (c *Copy) Bytes() int64 { return c.bytes }
 // Revision returns the revision that the copy shows, 0 while it is not full.
 func (c *Copy) Revision() int64 { return max(c.next-1, 0) }
 
-// Fill adds a page of the copy's keys.
-func (c *Copy) Fill(page []scope.KeyValue) {
-	for i := range page {
-		c.put(page[i])
+// Fill gives the copy all of its keys, as of a revision.
+func (c *Copy) Fill(kvs []scope.KeyValue, revision int64) {
+	for i := range kvs {
+		c.put(kvs[i])
 	}
+	c.next = revision + 1
 }
-
-// Full ends the filling: all pages are there, as of a revision.
-func (c *Copy) Full(revision int64) { c.next = revision + 1 }
 
 func (c *Copy) put(kv scope.KeyValue) {
 	c.bytes += sizeOf(&kv)
@@ -100,14 +99,22 @@ func (c *Copy) Covers(key, end []byte) bool {
 // Range reads a range that the copy covers. r names no revision.
 func (c *Copy) Range(key, end []byte, r *scope.Range) scope.RangeResult {
 	var kvs []scope.KeyValue
+	count, most := int64(0), int64(math.MaxInt64)
+	if r.CountOnly {
+		most = 0
+	} else if r.Heads() {
+		most = r.Limit + 1 // one more shows that there is more
+	}
 	c.kvs.Ascend(scope.KeyValue{Key: key}, func(kv scope.KeyValue) bool {
 		if !scope.Within(kv.Key, key, end) {
 			return false
 		}
-		kvs = append(kvs, kv)
+		if count++; count <= most {
+			kvs = append(kvs, kv)
+		}
 		return true
 	})
 	res := r.Of(kvs)
-	res.Revision = c.Revision()
+	res.Count, res.Revision = count, c.Revision()
 	return res
 }

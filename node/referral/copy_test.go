@@ -51,10 +51,7 @@ func TestCopiesAreWhatTheyCopy(t *testing.T) {
 			change()
 		}
 		c := NewCopy([]byte(at[0]), []byte(at[1]))
-		for page := range slices.Chunk(held(c.key, c.end), 2) {
-			c.Fill(page)
-		}
-		c.Full(int64(len(all)))
+		c.Fill(held(c.key, c.end), int64(len(all)))
 		for range rapid.IntRange(1, 4).Draw(t, "rounds") {
 			for range rapid.IntRange(0, 10).Draw(t, "changes") {
 				change()
@@ -136,7 +133,7 @@ func TestCopiesCoverRanges(t *testing.T) {
 // scope has delegated some of the keys.
 func TestCopiesThatCannotFollow(t *testing.T) {
 	c := NewCopy([]byte("/b/"), []byte("/b0"))
-	c.Full(7)
+	c.Fill(nil, 7)
 	if _, err := c.Follow(&Events{Given: 1}, 8); !errors.Is(err, ErrCopyParts) {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
@@ -51,7 +52,7 @@ func (m *Model) parts() {
 	}
 	t := &e.Policy.Topology
 	took := x.Header.Time.Sub(e.Time)
-	busy := max(uint64(t.Rate)*uint64(max(took, 1e9)/1e6)/1000, 1)
+	busy := max(uint64(t.Rate)*uint64(max(took, time.Second)/time.Millisecond)/1000, 1)
 	whole := len(w.paths)+len(w.keys) <= m.bounds.Heat
 	for i := range x.told.Log {
 		if d := &x.told.Log[i]; d.Class == lineage.Delegate && d.Reason != "" {

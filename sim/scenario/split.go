@@ -69,7 +69,7 @@ func (d drawing) split(s *Scenario) {
 	default:
 		return
 	}
-	s.Network.Split = fmt.Sprintf("act,rate=1,epochs=%d,rest=%d,most=%d", 1+d.IntN(2), 1+d.IntN(3), 1+d.IntN(3))
+	s.Network.Split = fmt.Sprintf("act,rate=%d,epochs=%d,rest=%d,most=%d", 1+d.IntN(2), 1+d.IntN(2), 1+d.IntN(3), 1+d.IntN(3))
 	if !s.Groups() { // in shorter epochs no anchor is absent
 		if most := 3 + d.IntN(5); s.Network.EpochBlocks == 0 || s.Network.EpochBlocks > most {
 			s.Network.EpochBlocks = most
