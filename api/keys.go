@@ -125,7 +125,9 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 	}
 	out := rangeResponse(&res)
 	out.Header = s.read(head, !m.Serializable)
-	out.Header.AgeNs = int64(age.Oldest())
+	if m.Serializable {
+		out.Header.AgeNs = int64(age.Oldest())
+	}
 	return connect.NewResponse(out), nil
 }
 

@@ -86,7 +86,9 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 		Header: s.read(head, !m.Serializable), Key: r.Key, Uid: uidOf(r.Kv.UID), Claims: r.Claims, Newest: r.Newest, Number: r.Number,
 		Kv: kvOf(&r.Kv), Place: placeOf(r.Kv.Key, r.Kv.ModRevision, r.Kv.Sub),
 	}
-	out.Header.AgeNs = int64(age.Oldest())
+	if m.Serializable {
+		out.Header.AgeNs = int64(age.Oldest())
+	}
 	if r.Moved != nil {
 		out.Moved = movedOf(r.Moved)
 	}

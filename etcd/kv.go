@@ -34,12 +34,13 @@ type kvServer struct {
 	*service
 }
 
-// ageHeader is the metadata that says how old an answer is, as a duration, if the node remembered it.
+// ageHeader is the metadata that says how old an answer is, as a duration.
 const ageHeader = "aweigh-age"
 
-// tellAge says how old an answer is that the node remembered. A client that does not get it hears of no age.
-func tellAge(ctx context.Context, age *node.Age) {
-	if old := age.Oldest(); old > 0 {
+// tellAge says how old an answer is that may be old, if it is of a scope that the node does not hold. A client that does
+// not get it hears of no age.
+func tellAge(ctx context.Context, age *node.Age, mayBeOld bool) {
+	if old := age.Oldest(); old > 0 && mayBeOld {
 		_ = grpc.SetHeader(ctx, metadata.Pairs(ageHeader, old.String()))
 	}
 }
@@ -60,7 +61,7 @@ func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.R
 	if err != nil {
 		return nil, statusFor(ctx, err)
 	}
-	tellAge(ctx, age)
+	tellAge(ctx, age, r.Serializable)
 	if err := s.stillKnows(known); err != nil {
 		return nil, err
 	}

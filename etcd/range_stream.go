@@ -41,7 +41,7 @@ func (s *kvServer) RangeStream(r *etcdpb.RangeRequest, stream grpc.ServerStreami
 	if err := p.begin(aged, !r.Serializable); err != nil {
 		return statusFor(ctx, err)
 	}
-	tellAge(ctx, age)
+	tellAge(ctx, age, r.Serializable)
 	for {
 		a.Again()
 		out, last, err := p.next(ctx)

@@ -36,7 +36,7 @@ func all(r *etcdpb.TxnRequest, ok func(*etcdpb.RangeRequest) bool) bool {
 func (s *service) readTxn(ctx context.Context, t *scope.Txn, linearizable bool) (*etcdpb.TxnResponse, error) {
 	aged, age := node.Aged(ctx)
 	found, err := s.node.Look(aged, t, linearizable)
-	tellAge(ctx, age)
+	tellAge(ctx, age, !linearizable)
 	if err != nil {
 		return nil, err
 	}

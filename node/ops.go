@@ -185,14 +185,20 @@ func (n *Replica) attempt(ctx context.Context, s *submission) (machine.Receipt, 
 		again.again, again.done = true, make(chan machine.Reply, 1)
 		return n.attempt(ctx, &again)
 	}
-	if errors.Is(err, scope.ErrNoAuthor) {
-		key, in := n.cfg.Identity.Public(), ""
-		if len(n.prefix) > 0 {
-			in = fmt.Sprintf(" --scope %s", n.id)
-		}
-		err = fmt.Errorf("%w: this node writes with the key %s; at an anchor's node, propose to list it: aweigh auth grant NAME --public-key %s%s", err, key, key, in)
+	in := ""
+	if len(n.prefix) > 0 {
+		in = fmt.Sprintf(" --scope %s", n.id)
 	}
-	return r, err
+	return r, n.of.advised(err, in)
+}
+
+// advised adds to an error that the policy of a scope does not list this node how to propose that.
+func (n *Node) advised(err error, in string) error {
+	if !errors.Is(err, scope.ErrNoAuthor) {
+		return err
+	}
+	key := n.cfg.Identity.Public()
+	return fmt.Errorf("%w: this node writes with the key %s; at an anchor's node, propose to list it: aweigh auth grant NAME --public-key %s%s", err, key, key, in)
 }
 
 // currentIn is how long a denied request waits for the newest state.

@@ -77,7 +77,8 @@ func (f *remoteScope) inquire(ctx context.Context, ask referral.Question, check 
 		}
 		if ended {
 			record(ctx, f.genesis.Prefix(), q)
-			noteAge(ctx, q.Age())
+			age, remembered := q.Age(f.of.root.runner.now())
+			noteAge(ctx, age, remembered)
 		}
 		f.mu.Unlock()
 		if ended {

@@ -38,6 +38,9 @@ func (f *remoteScope) look(ctx context.Context, t *scope.Txn, linearizable bool,
 	if err == nil {
 		err = l.Wrong(t)
 	}
+	if errors.Is(err, scope.ErrTooMuch) {
+		err = &largeError{f.genesis.Prefix()}
+	}
 	if err != nil {
 		return referral.Looked{}, head, err
 	}
@@ -47,6 +50,16 @@ func (f *remoteScope) look(ctx context.Context, t *scope.Txn, linearizable bool,
 	}
 	return l, head, err
 }
+
+// largeError is scope.ErrTooMuch of a read in a scope that this node does not hold.
+type largeError struct{ prefix []byte }
+
+func (e *largeError) Error() string {
+	return fmt.Sprintf("node: this node does not hold scope %q, and one answer of its anchors has at most %d MiB and is about at most %d versions of keys; read less at once, or at a node that holds the scope",
+		e.prefix, referral.MaxBytes>>20, foreignVisits)
+}
+
+func (e *largeError) Unwrap() error { return scope.ErrTooMuch }
 
 // rangeOf reads the keys [key, end), in the sense of scope.Op.
 // A read that may be old is answered from a copy, if this node has one.
@@ -61,11 +74,11 @@ func (f *remoteScope) rangeOf(ctx context.Context, key, end []byte, r scope.Rang
 	}
 	aged, age := Aged(ctx)
 	res, head, err := f.rangeAsked(aged, key, end, r, linearizable)
-	noteAge(ctx, age.Oldest())
+	noteAge(ctx, age.Oldest(), age.remembered.Load())
 	if err == nil {
 		f.shown(referral.Between(key, end), head.Revision)
 	}
-	if err == nil && !linearizable && age.Oldest() == 0 {
+	if err == nil && !linearizable && !age.remembered.Load() {
 		f.asked(key, end)
 	}
 	return res, head, err
@@ -323,13 +336,13 @@ func (f *remoteScope) attempt(ctx context.Context, m scope.Mutation, reserve int
 	if fresh && f.known().Admits(b) != nil {
 		f.catchUp(ctx)
 		if why := f.known().Admits(b); why != nil {
-			return r, why
+			return r, f.of.advised(why, fmt.Sprintf(" --scope %s", f.genesis.Prefix()))
 		}
 	}
 	begin := time.Now()
 	a, err := f.ask(ctx, referral.Question{Kind: referral.AskSubmit, Body: b.Raw()}, nil)
 	if errors.Is(err, scope.ErrDenied) { // all refused it
-		return r, err
+		return r, f.of.advised(err, fmt.Sprintf(" --scope %s", f.genesis.Prefix()))
 	}
 	if err != nil {
 		return r, f.undecided(err, &b.Mutations()[0].Mutation)

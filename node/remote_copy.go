@@ -141,7 +141,7 @@ func (f *remoteScope) copied(ctx context.Context, key, end []byte, r *scope.Rang
 	f.of.copies.answered.Add(1)
 	x.reads.Add(1)
 	x.served.Add(int64(bytesOf(res.Kvs)))
-	noteAge(ctx, max(age, 1))
+	noteAge(ctx, max(age, 1), true)
 	return res, head, true
 }
 
@@ -272,6 +272,7 @@ func (c *remoteCopies) demand(at copyRange, now time.Time) *demand {
 // begin starts a copy. No client was shown more of its keys than the least revision. The caller holds mu.
 func (c *remoteCopies) begin(f *remoteScope, at copyRange, least int64) {
 	x := &remoteCopy{of: f, at: at, woken: make(chan struct{}, 1), kvs: referral.NewCopy([]byte(at.key), []byte(at.end)), least: least}
+	f.of.cfg.Log.Debug("copying keys of another scope", "key", at.key, "scope", string(f.genesis.Prefix()))
 	if f.of.tasks.start("copying keys", func(ctx context.Context) {
 		c.end(x, x.run(ctx))
 	}) {

@@ -61,7 +61,7 @@ func TestHostileQuestionsAreRefused(t *testing.T) {
 		"many operations":             look(scope.Txn{Success: all(129, nil)}),
 		"more than fits":              look(scope.Txn{Success: all(1, nil)}),
 		"more than fits, bounded":     look(scope.Txn{Success: all(1, &scope.Range{MinMod: 1, Limit: 1})}),
-		"more than fits, in compares": look(scope.Txn{Compare: []scope.Compare{{Target: scope.OnVersion, Relation: scope.Greater, Key: []byte("/b/big/"), End: []byte("/b/big0")}}}),
+		"more than fits, in compares": look(scope.Txn{Compare: []scope.Compare{{Target: scope.OnValue, Relation: scope.Greater, Key: []byte("/b/big/"), End: []byte("/b/big0")}}}),
 		"one key again and again":     look(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}}}),
 		"a name of the parent":        {Kind: referral.AskResolve, Body: canon.Encode(referral.Name{Key: []byte("/a")})},
 		"a history without end":       {Kind: referral.AskHistory, Body: canon.Encode(foreignHistory{Key: []byte("/b/1"), Limit: math.MaxInt64})},

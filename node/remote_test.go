@@ -181,6 +181,37 @@ func TestForeignScopesAreReached(t *testing.T) {
 	}
 }
 
+// TestLargeForeignRangesAreReadInPages: a range may have more than one answer holds, if its keys, their count, or some of
+// them are asked for.
+func TestLargeForeignRangesAreReadInPages(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
+	c, _, o := newRegions(t, quorum.BFT)
+	const keys = 8
+	value := strings.Repeat("x", 1<<20)
+	for i := range keys {
+		if r, err := c.nodes[0].Txn(t.Context(), putTxn(fmt.Sprintf("/b/big/%d", i), value), Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatal(r, err)
+		}
+	}
+	got(t, o, "/b/1", true)
+	from, end := []byte("/b/big/"), []byte("/b/big0")
+	for _, x := range []struct {
+		r   scope.Range
+		has int
+	}{{scope.Range{Limit: 3}, 3}, {scope.Range{KeysOnly: true}, keys}, {scope.Range{CountOnly: true}, 0}, {scope.Range{Limit: 1, KeysOnly: true}, 1}} {
+		res, _, err := o.Range(t.Context(), from, end, x.r, true)
+		if err != nil || len(res.Kvs) != x.has || res.Count != keys || res.More != (x.r.Limit > 0) {
+			t.Errorf("%+v: %d of %d keys, more: %t, %v", x.r, len(res.Kvs), res.Count, res.More, err)
+		}
+	}
+	for _, r := range []scope.Range{{}, {Limit: 3, Sort: scope.ByMod, Order: scope.Descending}} { // which loads all
+		if _, _, err := o.Range(t.Context(), from, end, r, true); !errors.Is(err, scope.ErrTooMuch) || !strings.Contains(err.Error(), "at most 6 MiB") {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+}
+
 // TestForeignVerbsAreJudged: a verb on a key of a scope that a node does not hold is judged
 // by all scopes on the way, and carried out once.
 func TestForeignVerbsAreJudged(t *testing.T) {

@@ -38,10 +38,10 @@ func TestStatesAreComparedWithTheModel(t *testing.T) {
 	}
 }
 
-// TestLittleIsUnmodelled bounds what the model takes from nodes: governments, delegations and homecomings.
+// TestLittleIsUnmodelled bounds what the model takes from nodes: governments, delegations, homecomings, and whether decisions wait.
 func TestLittleIsUnmodelled(t *testing.T) {
 	testshort.SkipUnlessLong(t)
-	known := []string{"delegation", "homecoming", "outcome of govern", "impact of a decision"}
+	known := []string{"delegation", "homecoming", "outcome of govern", "impact of a decision", "waiting decision"}
 	var executed, unmodelled uint64
 	worlds := testshort.Cases[uint64](0, 16, 30)
 	for seed := uint64(1); seed <= worlds; seed++ {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -408,6 +409,9 @@ func (a *app) ls() *cobra.Command {
 func (a *app) more(r *aweighv1.RangeResponse, f show.Format) {
 	if r.GetHeader().GetCatchingUp() && f != show.JSON {
 		fmt.Fprintf(a.err, "aweigh: this node is catching up; what is final now may differ, see aweigh status\n")
+	}
+	if age := time.Duration(r.GetHeader().GetAgeNs()); age >= 100*time.Millisecond && f != show.JSON {
+		fmt.Fprintf(a.err, "aweigh: this node does not hold the scope; its anchors said this %v ago\n", age.Round(time.Millisecond))
 	}
 	if r.More && f != show.JSON {
 		fmt.Fprintf(a.err, "aweigh: the first %d of %d keys; there are more, see --limit\n", len(r.Kvs), r.Count)

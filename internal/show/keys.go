@@ -128,7 +128,7 @@ func readAt(h *aweighv1.Header) string {
 	}
 	how := "this node alone, maybe old"
 	if age := time.Duration(h.GetAgeNs()); age > 0 {
-		how = fmt.Sprintf("what this node remembers, %s old", age.Round(time.Millisecond))
+		how = fmt.Sprintf("as its scope's anchors said %s ago", age.Round(time.Millisecond))
 	}
 	if h.GetLinearizable() {
 		how = "linearizable"

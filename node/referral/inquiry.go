@@ -301,8 +301,10 @@ func (q *Inquiry) Result() (a Answer, err error, ended bool) {
 	return q.said, q.err, q.ended
 }
 
-// Age returns how long ago the anchors were asked, if the answer is from the cache, and otherwise 0.
-func (q *Inquiry) Age() time.Duration { return q.age }
+// Age returns how long ago the anchors were asked, and whether the answer is from the cache.
+func (q *Inquiry) Age(now aweigh.Instant) (age time.Duration, remembered bool) {
+	return max(now.Sub(q.began), 1) + q.age, q.age > 0
+}
 
 // Outvoted returns how many anchors gave another answer than the one that counts.
 func (q *Inquiry) Outvoted() int { return q.outvoted }

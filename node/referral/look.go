@@ -124,20 +124,21 @@ func compare(s *scope.State, c *scope.Compare, at int64) (bool, error) {
 // scope.ErrTooMuch if one of them does not suffice.
 func Cost(s *scope.State, t *scope.Txn, at int64, room, visits *int) error {
 	var err error
-	take := func(key, end []byte, rev int64) bool {
+	take := func(key, end []byte, r scope.Range) bool {
 		var size, seen int
-		size, seen, err = s.RangeSize(key, end, rev, *room, *visits)
+		size, seen, err = s.RangeSize(key, end, &r, *room, *visits)
 		*room, *visits = *room-size, *visits-seen
 		return err == nil
 	}
 	for i := range t.Compare {
-		if !take(t.Compare[i].Key, t.Compare[i].End, at) {
+		c := &t.Compare[i]
+		if !take(c.Key, c.End, scope.Range{Revision: at, KeysOnly: c.Target != scope.OnValue}) {
 			return err
 		}
 	}
 	for _, branch := range [][]scope.Op{t.Success, t.Failure} {
 		for i := range branch {
-			if op := &branch[i]; !take(op.Key, op.End, rangeAt(op, at).Revision) {
+			if op := &branch[i]; !take(op.Key, op.End, rangeAt(op, at)) {
 				return err
 			}
 		}

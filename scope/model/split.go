@@ -56,7 +56,6 @@ func (m *Model) parts() {
 	whole := len(w.paths)+len(w.keys) <= m.bounds.Heat
 	for i := range x.told.Log {
 		if d := &x.told.Log[i]; d.Class == lineage.Delegate && d.Reason != "" {
-			m.unmodelled("split")
 			if why := m.wrongSplit(string(d.Key), t, busy, whole); why != "" {
 				x.differ = append(x.differ, fmt.Sprintf("%q splits off by itself, %q, and %s", d.Key, d.Reason, why))
 			}

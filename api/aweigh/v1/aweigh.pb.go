@@ -264,8 +264,8 @@ type Header struct {
 	// The island that answered: what it decides is provisional, and no decision of a
 	// scope. Then scope is the island's identity.
 	Island *Island `protobuf:"bytes,9,opt,name=island,proto3" json:"island,omitempty"`
-	// How long ago the anchors of a scope that the node does not hold were asked for the
-	// oldest part of the answer; 0 if it is not from what the node remembers.
+	// Of an answer that may be old: how long ago the anchors of a scope that the node does not
+	// hold were asked for the oldest part of it. 0: the node holds all scopes of the answer.
 	AgeNs         int64 `protobuf:"varint,10,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
