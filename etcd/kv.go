@@ -37,8 +37,8 @@ type kvServer struct {
 // ageHeader is the metadata that says how old an answer is, as a duration.
 const ageHeader = "aweigh-age"
 
-// tellAge says how old an answer is that may be old, if it is of a scope that the node does not hold. A client that does
-// not get it hears of no age.
+// tellAge says how old an answer is that may be old, if it is of a scope that the node does not hold. A client that
+// does not get it hears of no age.
 func tellAge(ctx context.Context, age *node.Age, mayBeOld bool) {
 	if old := age.Oldest(); old > 0 && mayBeOld {
 		_ = grpc.SetHeader(ctx, metadata.Pairs(ageHeader, old.String()))

@@ -181,8 +181,8 @@ func TestForeignScopesAreReached(t *testing.T) {
 	}
 }
 
-// TestLargeForeignRangesAreReadInPages: a range may have more than one answer holds, if its keys, their count, or some of
-// them are asked for.
+// TestLargeForeignRangesAreReadInPages: a range may have more than one answer holds, if its keys, their count, or some
+// of them are asked for.
 func TestLargeForeignRangesAreReadInPages(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()

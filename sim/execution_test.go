@@ -38,7 +38,8 @@ func TestStatesAreComparedWithTheModel(t *testing.T) {
 	}
 }
 
-// TestLittleIsUnmodelled bounds what the model takes from nodes: governments, delegations, homecomings, and whether decisions wait.
+// TestLittleIsUnmodelled bounds what the model takes from nodes: governments, delegations, homecomings, and whether
+// decisions wait.
 func TestLittleIsUnmodelled(t *testing.T) {
 	testshort.SkipUnlessLong(t)
 	known := []string{"delegation", "homecoming", "outcome of govern", "impact of a decision", "waiting decision"}
