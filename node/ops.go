@@ -194,7 +194,7 @@ func (n *Replica) attempt(ctx context.Context, s *submission) (machine.Receipt, 
 
 // advised adds to an error that the policy of a scope does not list this node how to propose that.
 func (n *Node) advised(err error, in string) error {
-	if !errors.Is(err, scope.ErrNoAuthor) {
+	if err == nil || !errors.Is(err, scope.ErrNoAuthor) && err.Error() != scope.ErrNoAuthor.Error() { // as an anchor said it
 		return err
 	}
 	key := n.cfg.Identity.Public()

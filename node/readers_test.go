@@ -553,7 +553,7 @@ func TestClosedScopesTellTheirReadersAlone(t *testing.T) {
 		t.Errorf("it reads others: %v", err)
 	}
 	other := c.nodes[3] // in the network, and of no part in the scope
-	if _, err := other.Txn(ctx, putTxn("/b/app/x", "w"), Once{}); !errors.Is(err, scope.ErrNoAuthor) {
+	if _, err := other.Txn(ctx, putTxn("/b/app/x", "w"), Once{}); !errors.Is(err, scope.ErrNoAuthor) || !strings.Contains(err.Error(), "--scope /b/") {
 		t.Errorf("a node that is no author writes: %v", err)
 	}
 	for name, req := range requests(in) {

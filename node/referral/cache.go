@@ -60,13 +60,11 @@ func (f *Scope) StoodAt(a *Answer, now aweigh.Instant) {
 	}
 }
 
-// keep caches an answer to a question that was asked at began, unless the scope is known to have changed since.
+// keep caches an answer to a question that was asked at began, and that was heard, unless the scope is known to have
+// changed since.
 func (f *Scope) keep(key aweigh.Hash, a *Answer, began aweigh.Instant) {
 	if f.ttl() <= 0 || len(a.Body) > maxCachedBytes || a.Revision < f.newest {
 		return
-	}
-	if a.Revision > f.newest {
-		clear(f.cache)
 	}
 	if len(f.cache) >= maxCached {
 		for k, c := range f.cache { // order-free: a filter

@@ -289,10 +289,10 @@ func (q *Inquiry) conclude(err error) {
 			q.outvotes(id)
 		}
 	}
+	q.of.heard(&said)
 	if q.key != (aweigh.Hash{}) {
 		q.of.keep(q.key, &said, q.began)
 	}
-	q.of.heard(&said)
 }
 
 // Result returns the answer of enough anchors, or why there is none, once ended is true. The answer may be that the
