@@ -410,7 +410,7 @@ func (a *app) more(r *aweighv1.RangeResponse, f show.Format) {
 	if r.GetHeader().GetCatchingUp() && f != show.JSON {
 		fmt.Fprintf(a.err, "aweigh: this node is catching up; what is final now may differ, see aweigh status\n")
 	}
-	if age := time.Duration(r.GetHeader().GetAgeNs()); age >= 100*time.Millisecond && f != show.JSON {
+	if age := time.Duration(r.GetHeader().GetAgeNs()); len(r.Kvs) > 0 && age >= 100*time.Millisecond && f != show.JSON {
 		fmt.Fprintf(a.err, "aweigh: this node does not hold the scope; its anchors said this %v ago\n", age.Round(time.Millisecond))
 	}
 	if r.More && f != show.JSON {
