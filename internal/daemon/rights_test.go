@@ -57,7 +57,7 @@ func newPorts(t testing.TB, d *Daemon) *ports {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute) // with -race, the many passwords take most of one
 	t.Cleanup(func() {
 		cancel()
 		if err := conn.Close(); err != nil {
