@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -104,7 +105,11 @@ func (x *dawdle) tick(l *liar) {
 	if x.due == nil {
 		x.due, x.done = make(map[bothOn]aweigh.Instant), make(map[bothOn]bool)
 	}
-	answer, now := l.w.Genesis.Policy.Trust.Answer, l.n.state().Head().Time
+	s, err := scope.Open(l.n.Disk, l.w.id)
+	if err != nil { // its disk fails to read
+		return
+	}
+	answer, now := l.w.Genesis.Policy.Trust.Answer, s.Head().Time
 	for _, p := range l.w.watch.motions.order {
 		at := bothOn{l.n, p.id}
 		if p.fate != 0 || x.done[at] {
