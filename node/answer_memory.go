@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -36,7 +37,7 @@ const (
 
 	answerFree = 64 << 10 // bytes of each answer that are not counted, so that small reads never wait
 	answerStep = 1 << 20  // bytes that an answer takes at once
-	pairOver   = 256      // bytes of a pair in memory beside its key and value
+	pairOver   = referral.PairBytes
 )
 
 // NewAnswerBudget returns a budget of bytes. Reads without a deadline wait for it at most for wait; while reads wait, a

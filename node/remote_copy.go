@@ -98,7 +98,7 @@ func (n *Node) Copies() CopyCounts {
 type remoteCopy struct {
 	of    *remoteScope
 	at    copyRange
-	woken chan struct{} // holds a token when clients were shown more than it has
+	woken chan struct{} // holds a token when clients were shown more than it has, or another epoch is known
 	bytes int64         // that it counts for; guarded by the copies' mu
 
 	// In the present period:
@@ -127,10 +127,10 @@ func (f *remoteScope) copied(ctx context.Context, key, end []byte, r *scope.Rang
 	switch {
 	case x.as == 0:
 		return res, head, false
-	case x.epoch != known.Number, age >= known.Policy.Limits.TTL:
+	case age >= known.Policy.Limits.TTL:
 		x.missed.Add(1)
 		return res, head, false
-	case x.kvs.Revision() < x.least:
+	case x.epoch != known.Number, x.kvs.Revision() < x.least:
 		x.missed.Add(1)
 		x.wake()
 		return res, head, false
@@ -233,7 +233,7 @@ func (f *remoteScope) copyRanges(key, end []byte) (all []copyRange) {
 	if i := bytes.LastIndexByte(key, '/'); i >= 0 && bytes.HasPrefix(key[:i+1], prefix) {
 		for _, s := range scope.Segments(f.delegations(), key[:i+1], scope.PrefixEnd(key[:i+1])) {
 			at := copyRange{f.id, string(s.Key), string(s.End)}
-			if s.Given == nil && at != own && referral.NewCopy(s.Key, s.End).Covers(key, end) {
+			if s.Given == nil && at != own && referral.Holds(s.Key, s.End, key, end) {
 				all = append(all, at)
 			}
 		}

@@ -216,7 +216,19 @@ func TestCopiesServeBesideOthers(t *testing.T) {
 		i++
 		return o.Copies().Copies >= paths
 	})
-	time.Sleep(500 * time.Millisecond) // for the last to be full
+	testwait.Until(t, "the copies are full", func() bool {
+		o.copies.mu.Lock()
+		defer o.copies.mu.Unlock()
+		full := 0
+		for _, x := range o.copies.all { // order-free: a count
+			x.mu.RLock()
+			if x.as != 0 {
+				full++
+			}
+			x.mu.RUnlock()
+		}
+		return full >= paths
+	})
 	before := o.Copies().Answered
 	for i := range 60 {
 		got(t, o, key(i), false)

@@ -232,11 +232,7 @@ func (r *reading) taken(kvs []scope.KeyValue) error {
 	if r.take == nil {
 		return nil
 	}
-	bytes := 0
-	for i := range kvs {
-		bytes += len(kvs[i].Key) + len(kvs[i].Value) + pairOver
-	}
-	return r.take(bytes)
+	return r.take(bytesOf(kvs))
 }
 
 // less subtracts what was read from what is left to read of a page. It reports whether nothing is left.

@@ -21,8 +21,8 @@ type Copy struct {
 	next     int64 // it has all changes before this revision
 }
 
-// pairBytes is what a pair takes in memory besides its key and value.
-const pairBytes = 256
+// PairBytes is what a pair takes in memory besides its key and value, about.
+const PairBytes = 256
 
 // Errors of a copy that cannot follow its scope any more.
 var (
@@ -59,7 +59,7 @@ func (c *Copy) put(kv scope.KeyValue) {
 	}
 }
 
-func sizeOf(kv *scope.KeyValue) int64 { return int64(pairBytes + len(kv.Key) + len(kv.Value)) }
+func sizeOf(kv *scope.KeyValue) int64 { return int64(PairBytes + len(kv.Key) + len(kv.Value)) }
 
 // Watch returns the question for the changes that come next.
 func (c *Copy) Watch() Watch { return Watch{Key: c.key, End: c.end, From: c.next} }
@@ -86,14 +86,17 @@ func (c *Copy) Follow(got *Events, revision int64) (done bool, err error) {
 }
 
 // Covers reports whether the copy has all keys of a range.
-func (c *Copy) Covers(key, end []byte) bool {
+func (c *Copy) Covers(key, end []byte) bool { return Holds(c.key, c.end, key, end) }
+
+// Holds reports whether all keys of a range, in the sense of scope.Op, are in the range [from, to).
+func Holds(from, to, key, end []byte) bool {
 	if len(end) == 0 {
-		return scope.Within(key, c.key, c.end)
+		return scope.Within(key, from, to)
 	}
-	if len(c.end) == 0 || bytes.Compare(key, c.key) < 0 {
+	if len(to) == 0 || bytes.Compare(key, from) < 0 {
 		return false
 	}
-	return scope.ToEnd(c.end) || !scope.ToEnd(end) && bytes.Compare(end, c.end) <= 0
+	return scope.ToEnd(to) || !scope.ToEnd(end) && bytes.Compare(end, to) <= 0
 }
 
 // Range reads a range that the copy covers. r names no revision.
