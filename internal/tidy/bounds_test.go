@@ -156,7 +156,7 @@ var boundsApart = reasons(map[string]string{
 	"a price, which authors reckon as well": "scope.stepsAVisit scope.lookUnits scope.readBytes scope.givenBytes scope.deleteUnits scope.mutationUnit scope.opUnits scope.grantUnits " +
 		"scope.linesAUnit scope.least scope.governUnits scope.delegateUnits scope.withdrawUnits scope.accessUnits scope.rejoinUnits scope.bringUnits scope.handoversAtOnce scope.mostHomeAhead scope.homeOverhead node/machine.citedWork",
 	"it changes how fast something is, and small values occur anyway": "quorum.fewSeats votes.fewMembers scope.auditBytes scope.entriesAtOnce action.maxPrepared node/machine.keptTerms",
-	"of what nodes that hold no scope are told, and keep":             "node/referral.LeastTrust node/referral.failed node/referral.maxCached node/referral.maxCachedBytes node/referral.PairBytes node/referral.MaxBytes node/referral.MaxChanges node/referral.HedgeAfter node/referral.tries",
+	"of what nodes that hold no scope are told, and keep":             "node/referral.LeastTrust node/referral.failed node/referral.maxCached node/referral.maxCachedBytes node/referral.PairBytes scope.lookBytes node/referral.MaxBytes node/referral.MaxChanges node/referral.HedgeAfter node/referral.tries",
 	"a gap of milliseconds that every world has":                      "node/machine.announceGap node/machine.helpGap node/machine.blockGap node/machine.gatherMost node/machine.gatherFew node/machine.patience node/machine.retryIn node/machine.everyone node/machine.passOnAfter",
 	"it must exceed what the chain takes, whatever that is":           "node/machine.maxAttends node/machine.maxApplications",
 	"no bound": "node/machine.nonMembersShare node/machine.patientShare node/machine.patientOfOne " +
