@@ -106,6 +106,7 @@ func (e *Engine) sign(r *round, s Subject, out *Output) {
 // nullify gives the view up, unless this anchor has done so or may not (P7, P15).
 func (e *Engine) nullify(r *round, out *Output) {
 	if !r.signed[Nullify] && !r.signed[Finalize] {
+		r.obliged = !e.work && e.Unfinalized() <= e.final
 		s := Subject{Kind: Nullify, View: r.view}
 		if e.cfg.Rules.Mode == Fast {
 			if s.Block = r.own; s.Block.IsZero() {

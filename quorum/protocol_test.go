@@ -428,6 +428,26 @@ func TestP18SlowNetworksComeToRest(t *testing.T) {
 	}
 }
 
+// TestP18WorkOfOneAnchorAloneGetsABlock: no other anchor takes a bundle that has expired, and only the time of a later
+// block shows its author's node that it has. The next leader must not wait until that node leads.
+func TestP18WorkOfOneAnchorAloneGetsABlock(t *testing.T) {
+	n := four(t)
+	n.work(0, 2)
+	n.run(time.Minute)
+	leaders := n.peer(2).engine
+	for _, p := range n.peers {
+		if len(p.finals) == 0 {
+			t.Fatalf("%d: no block", p.id)
+		}
+		if first := n.blocks[p.finals[0]]; first.view != 2 || first.content != 0 || n.id(leaders.Leader(2)) == 2 {
+			t.Errorf("%d: the first block is of view %d, with content %b; want an empty one of view 2", p.id, first.view, first.content)
+		}
+		if p.wake != 0 || n.blocks[n.best(p)].content != 1 {
+			t.Errorf("%d: final %s, wakes %d", p.id, n.name(n.best(p)), p.wake)
+		}
+	}
+}
+
 func TestP19TimeoutsGrowWithFailuresAndShrinkWithSuccess(t *testing.T) {
 	l := newLone(t, 2)
 	root := l.cfg.Root

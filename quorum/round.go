@@ -23,6 +23,8 @@ type round struct {
 
 	signed [Finalize + 1]bool // kinds of which this anchor signed a vote
 	asked  bool               // to build
+	// obliged is set if this anchor gave the view up because others did, without work of its own.
+	obliged bool
 
 	// In mode Fast:
 	own       aweigh.Hash    // the block that this anchor notarized

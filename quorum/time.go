@@ -42,7 +42,19 @@ func (e *Engine) time(now aweigh.Instant, out *Output) {
 
 // busy reports whether there is a reason for timers to run (P18).
 func (e *Engine) busy() bool {
-	return len(e.heard) > 0 && (e.work || e.Unfinalized() > e.final || !e.round(e.view).quiet())
+	return len(e.heard) > 0 && (e.work || e.lacking() || !e.round(e.view).quiet())
+}
+
+// lacking reports whether this anchor, without work of its own, has a reason to propose an empty block when it leads: a
+// notarized block is not final, or the view before was given up, and not for a reason that this anchor knew. Then
+// another anchor has work. If this can be part of no proposal, as that of a bundle that has expired, the time of any
+// block ends it.
+func (e *Engine) lacking() bool {
+	if e.Unfinalized() > e.final {
+		return true
+	}
+	before := e.rounds[e.view-1]
+	return before != nil && before.skipped() && before.obliged && e.leads(e.round(e.view))
 }
 
 // heardLately reports whether the leader of a view is within reach and has voted in recent views.
@@ -109,7 +121,7 @@ func (e *Engine) wastedOwn() int {
 
 // emptyBlockDue reports whether that time has come.
 func (e *Engine) emptyBlockDue(now aweigh.Instant) bool {
-	return e.Unfinalized() > e.final && now >= e.emptyBlockAt()
+	return e.lacking() && now >= e.emptyBlockAt()
 }
 
 // doubled returns d·2ⁿ, at most limit.

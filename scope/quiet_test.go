@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -415,7 +416,7 @@ func TestOtherDecisionsComeFirst(t *testing.T) {
 // TestMovesDoNotFight: however the load moves, a path is split off and comes home once in its quiet time and its busy
 // epochs at most, and no two moves of the scope begin with one epoch.
 func TestMovesDoNotFight(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range testshort.Cases[uint64](1, 4, 4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			above, c := quietRealm(t, func(p *Policy) { p.Topology.Most = 1 })
 			moved := map[aweigh.Epoch]bool{}

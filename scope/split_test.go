@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/trust"
@@ -118,6 +119,7 @@ func TestBusyPrefixesBecomeScopes(t *testing.T) {
 
 // TestSplitsTakeAReason: nothing is split that must not be, and the outlook says why.
 func TestSplitsTakeAReason(t *testing.T) {
+	testshort.Skip(t)
 	for name, c := range map[string]struct {
 		policy func(*Policy)
 		before func(*realm)

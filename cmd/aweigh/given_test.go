@@ -8,10 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // TestEmptyFlagsAreRefused: no command takes a text or a list that is empty, but where emptiness means something.
 func TestEmptyFlagsAreRefused(t *testing.T) {
+	testshort.Skip(t)
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var all [][]string

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // echoing serves connections with the settings of the files, and sends back what it reads.
@@ -45,6 +47,7 @@ func echoing(t *testing.T, f Files) (address string) {
 // TestConnectionsEndWithTheCertificate: an open connection ends when the certificate of its client ends, is revoked, or
 // is of an issuer that is not trusted any more; others go on.
 func TestConnectionsEndWithTheCertificate(t *testing.T) {
+	testshort.Skip(t)
 	dir, i := t.TempDir(), newIssuer(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	f := Files{Cert: at("a.crt"), Key: at("a.key"), ClientCA: at("ca.crt"), Revoked: at("crl"), Optional: true}

@@ -9,11 +9,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // TestConnectionsWaitForNoFile: clients are answered while a file is read that gives nothing, as on a network that is
 // away.
 func TestConnectionsWaitForNoFile(t *testing.T) {
+	testshort.Skip(t)
 	dir, i := t.TempDir(), newIssuer(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	f, own := Files{Cert: at("a.crt"), Key: at("a.key"), ClientCA: at("ca.crt")}, Files{Cert: at("b.crt"), Key: at("b.key")}

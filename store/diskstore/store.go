@@ -103,7 +103,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{db: db, fs: fs, dir: dir, fault: fs.fault}
 	if o.MemTableBytes == 0 {
-		s.early = 1 + rand.Uint64N(tableBytes/2)
+		s.early = 1 + rand.Uint64N(mostEarly)
 	}
 	err = checkBlobs(fs, db, dir)
 	switch {
@@ -156,6 +156,10 @@ func (s *Store) check(known bool) (err error) {
 // that waits for a quorum would wait for that. Pebble's first tables grow by doubling, from the same size in every
 // store that was just opened; when the first is written out is random as well.
 const tableBytes = 32 << 20
+
+// mostEarly is after how many bytes, at most, a store writes its first table out. Pebble itself does so when its first
+// tables, from 256 KiB to 8 MiB, are full.
+const mostEarly = 15 << 20
 
 // fileBytes is how long the files are that tables and merges are written to, at most. Each file costs a sync
 // and later a removal, either of which the log's syncs wait for in the journal of the file system.

@@ -43,6 +43,7 @@ func soon() map[string]any { return map[string]any{"exp": time.Now().Add(early /
 // TestLogin: a person logs in, the token stays in a file for its owner alone, nodes accept it, and a token that ends
 // soon is replaced without the person.
 func TestLogin(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	i, c := start(t)
 	i.Grant(1, "", soon())
