@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -291,7 +293,8 @@ func (h *handover) leave(x *execution) error {
 		if err := x.attach(&h.keys[i], &KeyValue{}); err != nil {
 			return err
 		}
-		if err := x.retire(&h.keys[i], lineage.HandedOver, lineage.HandedOver, ""); err != nil {
+		went := asVersion(h.lists[h.keys[i].UID].before(h.keys[i].Key) + h.keys[i].Version)
+		if err := x.retire(&h.keys[i], lineage.HandedOver, lineage.HandedOver, went); err != nil {
 			return err
 		}
 	}
@@ -302,6 +305,18 @@ func (h *handover) leave(x *execution) error {
 		}
 	}
 	return nil
+}
+
+// handedAs begins the reason of the entry of an object that goes to another scope.
+const handedAs = "as version "
+
+func asVersion(number int64) string { return handedAs + strconv.FormatInt(number, 10) }
+
+// parseVersion reads the reason of an entry of class HandedOver: the number of the version of the object that went.
+func parseVersion(reason string) (number int64, ok bool) {
+	rest, ok := strings.CutPrefix(reason, handedAs)
+	number, err := strconv.ParseInt(rest, 10, 64)
+	return number, ok && err == nil
 }
 
 // newGenesis makes the child's genesis and the ops that make its state.

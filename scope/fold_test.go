@@ -2,6 +2,7 @@ package scope
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -259,5 +260,38 @@ func TestFoldIsDelegationBackwards(t *testing.T) {
 	e, _, err := above.state.Lineage().Entry(above.state.Head().LineageSize - 1)
 	if err != nil || e.Class != lineage.HandedOver {
 		t.Errorf("the lineage ends with %+v, %v", e, err)
+	}
+}
+
+// TestVersionsAreCountedThroughSeveralFolds: a version keeps its number however often its object went and came home.
+func TestVersionsAreCountedThroughSeveralFolds(t *testing.T) {
+	above := newRealm(t, func(p *Policy) { p.Children.Notice = time.Hour })
+	above.one(above.put("/b/1", "one"))
+	above.one(above.put("/b/1", "two"))
+	u := above.live()["/b/1"].UID
+	for range 2 { // two versions below each time, and one that comes home
+		res := above.delegate(above.decision("/b/", quorum.BFT, "a", "b", "c", "d"))
+		c := &realm{world: above.child(res.Founded[0]), keys: above.keys, names: above.names, away: above.away}
+		c.one(c.put("/b/1", "below"))
+		c.one(c.put("/b/1", "below again"))
+		above.now = max(above.now, c.now)
+		c.closes(above.folds("/b/"))
+		above.now = max(above.now, c.now).Add(time.Minute)
+		above.home("/b/", c.source(), 1<<20)
+		above.one(above.put("/b/1", "above"))
+	}
+	numbers := func() (all []int64) {
+		t.Helper()
+		if err := above.state.Versions(u, func(v Version) bool { all = append(all, v.Number); return true }); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if got := numbers(); !slices.Equal(got, []int64{10, 9, 6, 5, 2, 1}) {
+		t.Errorf("versions %v", got)
+	}
+	above.delegate(above.decision("/b/", quorum.BFT, "a", "b", "c", "d"))
+	if got := numbers(); !slices.Equal(got, []int64{10, 9, 6, 5, 2, 1}) {
+		t.Errorf("versions of what went %v", got)
 	}
 }

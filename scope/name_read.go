@@ -174,7 +174,7 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 			return fmt.Errorf("%w: object %s has an alias that names nothing", ErrCorrupt, u)
 		}
 		number = a.before[0] + v.Version
-	} else if number, err = s.countVersions(a.Last); err != nil { // retired: counted anew
+	} else if number, err = s.versionAt(a.Last); err != nil {
 		return err
 	}
 	walked := 0
@@ -194,7 +194,7 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 		next := visit(Version{Number: number, Index: index, Entry: e, shown: under})
 		number, under = number-1, nil
 		if next && e.Class == lineage.CameHome && e.Prev > 0 { // those between are in the history of another scope
-			number, bad = s.countVersions(e.Prev)
+			number, bad = s.versionAt(e.Prev)
 		}
 		return next && bad == nil
 	})
@@ -204,8 +204,16 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 	return err
 }
 
-// countVersions is how many versions of an object the lineage has up to an entry, given by its index plus one.
-func (s *State) countVersions(last int64) (n int64, err error) {
+// versionAt is the number of the version that an object had as of an entry, given by its index plus one, with which it
+// went: to another scope, which the entry tells, or for good. Then the versions are counted that the lineage has.
+func (s *State) versionAt(last int64) (n int64, err error) {
+	e, _, err := s.Lineage().Entry(last - 1)
+	if err != nil {
+		return 0, err
+	}
+	if n, ok := parseVersion(e.Reason); ok && e.Class == lineage.HandedOver {
+		return n, nil
+	}
 	walked := 0
 	err = s.Lineage().Chain(last, func(_ int64, e lineage.Entry) bool {
 		if makesVersion(e.Class) {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -33,9 +34,11 @@ func (m *Model) delegate(e *lineage.Entry) {
 	m.begin(mut)
 	m.founded[d.Child] = m.takeoverOf(m.block.keys, d.Prefix)
 	for _, v := range pairs(m.block.keys, d.Prefix, scope.PrefixEnd(d.Prefix)) {
+		number := m.view.number(v)
 		m.unlist(v.UID, string(v.Key))
-		m.deleteKey(v, lineage.Entry{Class: lineage.HandedOver}, true)
+		m.deleteKey(v, lineage.Entry{Class: lineage.HandedOver, Reason: fmt.Sprint("as version ", number)}, true)
 		m.handed[v.UID] = handed{m.chains[v.UID] - 1, string(v.Key)}
+		m.went[m.chains[v.UID]-1] = number
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.view.redirects)) {
 		if bytes.HasPrefix([]byte(key), d.Prefix) {
@@ -127,9 +130,6 @@ func below(g scope.Genesis, t *takeover) *Model {
 	for i, kv := range t.keys {
 		kv.Entry = int64(i)
 		keys[string(kv.Key)] = kv
-		if m.chains[kv.UID] == 0 {
-			m.wrote[kv.UID] = []int64{kv.Entry}
-		}
 		m.chains[kv.UID], m.walks[kv.UID] = kv.Entry+1, m.walks[kv.UID]+1
 		m.stored.add(&kv)
 	}

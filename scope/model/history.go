@@ -50,8 +50,8 @@ func (m *Model) compareVersions(d *Differences, s *scope.State, newest *scope.Ke
 			d.look(!ok || string(is.Value) == string(kv.Value), "version %d of %s is %q, want %q", number, newest.UID, is.Value, kv.Value)
 			d.look(ok || number < first && m.view.Compacted > 0, "version %d of %s has no content", number, newest.UID)
 		}
-		if number--; v.Entry.Class == lineage.CameHome { // those before are another scope's, or counted anew
-			number, foreign = m.versionsOf(newest.UID, v.Index), v.Entry.Prev == 0
+		if number--; v.Entry.Class == lineage.CameHome { // those between are another scope's
+			number, foreign = m.went[v.Entry.Prev-1], v.Entry.Prev == 0
 		}
 		return len(*d) == 0
 	})
@@ -62,10 +62,4 @@ func (m *Model) compareVersions(d *Differences, s *scope.State, newest *scope.Ke
 	if !d.fail(err, "versions") && len(*d) == 0 && m.genesis.Descent == nil && !foreign {
 		d.look(number == 0, "%s has %d versions, want %d", newest.UID, first-number, first)
 	}
-}
-
-// versionsOf is how many versions of an object this scope wrote before an entry: those that it took over count, and
-// what only shows one under a further name does not.
-func (m *Model) versionsOf(u aweigh.UID, before int64) (n int64) {
-	return int64(len(slices.DeleteFunc(slices.Clone(m.wrote[u]), func(entry int64) bool { return entry >= before })))
 }

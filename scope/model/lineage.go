@@ -66,9 +66,6 @@ func (m *Model) entry(e lineage.Entry, c *event) (index int64) {
 	if u := e.Object; u != (aweigh.UID{}) {
 		e.Prev = m.chains[u]
 		m.chains[u], m.walks[u] = at+1, m.walks[u]+1
-		if e.Class == lineage.Insert || e.Class == lineage.Update || e.Class == lineage.CameHome {
-			m.wrote[u] = append(m.wrote[u], at)
-		}
 	}
 	if x.entered >= len(log) {
 		x.differ = append(x.differ, fmt.Sprintf("the lineage lacks %s of %q at revision %d", e.Class, e.Key, e.Revision))

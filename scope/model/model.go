@@ -40,7 +40,7 @@ type Model struct {
 	homings   map[string]*homing           // of scopes that are ordered to come home, by their prefixes
 	folding   map[aweigh.Hash]bool         // motions that scopes come home
 	handed    map[aweigh.UID]handed        // objects that went to scopes below
-	wrote     map[aweigh.UID][]int64       // entries of versions of objects
+	went      map[int64]int64              // by the entry of an object that went: the number of its version
 	islands   map[aweigh.ScopeID]*isle     // on record
 	warmth    warmth
 	traffic   traffic
@@ -110,7 +110,7 @@ func open(g scope.Genesis) *Model {
 		redirects: make(map[string]scope.Redirect), access: scope.Access{Revision: 1},
 		charges: make(map[string]charge), full: make(map[string]aweigh.Instant),
 	}
-	m.folding, m.homings, m.handed, m.wrote = make(map[aweigh.Hash]bool), make(map[string]*homing), make(map[aweigh.UID]handed), make(map[aweigh.UID][]int64)
+	m.folding, m.homings, m.handed, m.went = make(map[aweigh.Hash]bool), make(map[string]*homing), make(map[aweigh.UID]handed), make(map[int64]int64)
 	m.docket.motions, m.void = make(map[votes.MotionID]*motion), make(map[aweigh.Hash]*scope.Voided)
 	m.blocks = []*View{m.view}
 	return m
