@@ -40,6 +40,11 @@ const (
 	SetAside    Class = 39 // what an island decided did not stand, for the reason given
 	Folded      Class = 40 // a child scope came home: its keys are this scope's again
 	CameHome    Class = 41 // an object came back from a child scope, under this name
+	Sent        Class = 42 // a name is on its way to another scope, and does not change until that decides
+	Received    Class = 43 // an object came from another scope, under this name
+	Declined    Class = 44 // an object was not taken from another scope, for the reason given
+	Left        Class = 45 // an object went to the scope that received it: this name is gone
+	Kept        Class = 46 // a name that was on its way stays, for the reason given
 )
 
 var classNames = [...]string{
@@ -50,6 +55,7 @@ var classNames = [...]string{
 	Opened: "opened", Voted: "voted", Closed: "closed", Access: "access",
 	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow", HandedOver: "handed-over", TakenOver: "taken-over", Revoked: "revoked", Yielded: "yielded",
 	Rejoined: "rejoined", SetAside: "set-aside", Folded: "folded", CameHome: "came-home",
+	Sent: "sent", Received: "received", Declined: "declined", Left: "left", Kept: "kept",
 }
 
 // Valid reports whether c is one of the classes.
@@ -59,7 +65,7 @@ func (c Class) Valid() bool { return int(c) < len(classNames) && classNames[c] !
 // Posterior is the digest of it.
 func (c Class) Shows() bool {
 	switch c {
-	case Insert, Update, AliasBind, AliasMove, AliasFollow, TakenOver, CameHome:
+	case Insert, Update, AliasBind, AliasMove, AliasFollow, TakenOver, CameHome, Received:
 		return true
 	}
 	return false
@@ -67,7 +73,7 @@ func (c Class) Shows() bool {
 
 // Clears reports whether after an entry of the class its key names nothing any
 // more: Prior is the digest of the object that it named.
-func (c Class) Clears() bool { return c == Delete || c == AliasUnbind || c == HandedOver }
+func (c Class) Clears() bool { return c == Delete || c == AliasUnbind || c == HandedOver || c == Left }
 
 // ParseClass reads what String writes of a valid class.
 func ParseClass(text string) (Class, bool) {

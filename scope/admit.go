@@ -118,7 +118,7 @@ func (r Rights) forbids(m *CheckedMutation) error {
 		if len(n.Key) > 0 && !r.permits(verb, n.Key, nil) {
 			return r.unauthorized(verb, n.Key, nil)
 		}
-		if len(n.To) > 0 && !r.permits(verb, n.To, nil) {
+		if len(n.makes()) > 0 && !r.permits(verb, n.To, nil) {
 			return r.unauthorized(verb, n.To, nil)
 		}
 		return r.lacksSource(n)

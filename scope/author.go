@@ -321,7 +321,7 @@ func (c Class) needsAuthor() bool { return c != Govern && c != Withdraw && !c.al
 
 // alone reports whether a mutation of the class stands in a bundle of its own, which the node of an anchor signs: it
 // brings what another scope decided.
-func (c Class) alone() bool { return c == Rejoin || c == Bring }
+func (c Class) alone() bool { return c == Rejoin || c == Bring || c == Carry }
 
 // verbOfAll is the verb that entries must permit for a class of mutations that are about no key, "" for other classes.
 func (c Class) verbOfAll() string {

@@ -77,6 +77,7 @@ type Bounds struct {
 	// Of names.
 	Aliases   int   `least:"2"`
 	Redirects int64 `least:"1"`
+	Transfers int64 `least:"1"` // names on their way to other scopes
 	Walked    int   `least:"1"`
 
 	// Of islands.
@@ -104,7 +105,7 @@ func DefaultBounds() Bounds {
 		Warnings: maxWarnings, WarningObjects: warningObjects, WarningBytes: warningBytes,
 		Leases: maxLeases, LeaseKeys: maxLeaseKeys, LeaseBytes: maxLeaseBytes,
 		ExpireLeases: expireLeases, ExpireKeys: expireKeys, ExpireBytes: expireBytes, LeaseHalt: leaseHalt,
-		Aliases: MaxAliases, Redirects: maxRedirects, Walked: mostWalked,
+		Aliases: MaxAliases, Redirects: maxRedirects, Transfers: maxTransfers, Walked: mostWalked,
 		Islands:     mostIslands,
 		PlacesBytes: placesBytes, GivenMost: givenMost,
 	}

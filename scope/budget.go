@@ -61,6 +61,8 @@ func (m *CheckedMutation) allowance() int64 {
 		n += m.Rejoins.cost()
 	case m.Brings != nil:
 		n += m.Brings.cost()
+	case m.Carries != nil:
+		n += m.Carries.cost()
 	}
 	return n
 }

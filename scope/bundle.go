@@ -51,6 +51,7 @@ type CheckedMutation struct {
 	Access   *Access        // for Permit
 	Rejoins  *CheckedRejoining
 	Brings   *CheckedBringing
+	Carries  *CheckedCarrying
 	raw      []byte
 	grants   []Grant
 	allowed  int64 // units of cost, by its form
@@ -195,6 +196,11 @@ func (c *CheckedBundle) within(verify votes.Verifier) error {
 		if g := c.mutations[i].Brings; g != nil {
 			if err := g.verify(verify, c.limits); err != nil {
 				return fmt.Errorf("%w: a scope that comes home: %w", ErrInvalid, err)
+			}
+		}
+		if t := c.mutations[i].Carries; t != nil {
+			if err := t.verify(c.limits); err != nil {
+				return fmt.Errorf("%w: a name that moves between scopes: %w", ErrInvalid, err)
 			}
 		}
 		d := c.mutations[i].Decision
@@ -342,6 +348,10 @@ func (m *CheckedMutation) read(raw []byte, lim Limits) error {
 	case Bring:
 		var err error
 		m.Brings, err = checkBringing(m.Content)
+		return err
+	case Carry:
+		var err error
+		m.Carries, err = checkCarrying(m.Content)
 		return err
 	case Withdraw:
 		var w Withdrawal

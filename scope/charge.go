@@ -82,7 +82,7 @@ func (m *CheckedMutation) asks(visit func(verb string, key, end []byte) bool) {
 		m.Txn.writes(func(op *Op) bool { return m.asksFor(op, visit) })
 	case m.Class == Name:
 		verb := m.verb(OpPut)
-		if len(n.Key) > 0 && !visit(verb, n.Key, nil) || len(n.To) == 0 {
+		if len(n.Key) > 0 && !visit(verb, n.Key, nil) || len(n.makes()) == 0 {
 			return
 		}
 		visit(verb, n.To, nil)

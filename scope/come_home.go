@@ -104,6 +104,9 @@ func ParseHome(reason string) (from aweigh.ScopeID, ok bool) {
 
 // takeBack writes what a scope with a prefix held.
 func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, held *handover) error {
+	if err := x.settles(held.received); err != nil {
+		return err
+	}
 	now := x.block.Header.Time
 	for _, id := range held.order {
 		l := held.leases[id]
@@ -174,6 +177,19 @@ func (x *execution) takeBack(prefix []byte, from aweigh.ScopeID, held *handover)
 			return err
 		}
 	}
+	for i := range held.received {
+		k := x.space.received(held.received[i].Key, held.received[i].ID)
+		if _, known, err := x.r.Get(k); known || err != nil { // then the one below lied
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		x.names.Received++
+		if err := x.replace(k, held.received[i].Received); err != nil {
+			return err
+		}
+	}
 	for i := range held.redirects {
 		r := &held.redirects[i]
 		_, names, err := x.newest(r.Key)
@@ -226,17 +242,24 @@ func (x *execution) mayHave(prefix []byte, u aweigh.UID) (ok bool, last int64, e
 	if x.homes[u] {
 		return false, 0, nil
 	}
+	if last, ok := x.left[u]; ok {
+		return true, last, nil
+	}
 	raw, was, err := x.r.Get(x.space.at(atObject, u[:]...))
 	if err != nil || !was {
 		return err == nil, 0, err
 	}
 	o, err := readObject(raw)
-	if err != nil || o.End == 0 || !bytes.HasPrefix(o.Key, prefix) {
+	if err != nil || o.End == 0 {
 		return false, 0, err
 	}
 	e, err := x.entryAt(o.End - 1)
-	if err != nil || e.Class != lineage.HandedOver {
+	switch {
+	case err != nil:
 		return false, 0, err
+	case e.Class == lineage.HandedOver && (x.policy.Transfers || bytes.HasPrefix(o.Key, prefix)): // or it was sent on from there
+	case e.Class != lineage.Left:
+		return false, 0, nil
 	}
 	return true, o.End, nil
 }

@@ -100,6 +100,7 @@ type handover struct {
 	lists     map[aweigh.UID]*aliases
 	named     []aweigh.UID // of lists, in order of a first key
 	redirects []Redirect
+	received  []receivedAt
 	leases    map[int64]*lease // with what is handed over attached
 	order     []int64          // of leases
 	charges   passedOn
@@ -187,6 +188,9 @@ func (x *execution) region() (*region, error) { return x.next.region() }
 func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes int) error) (failure, err error) {
 	size := 0
 	end := PrefixEnd(prefix)
+	if away, err := x.departs(prefix, end); away != nil || err != nil {
+		return away, err
+	}
 	tooMuch := fmt.Errorf("%q holds more than the %d keys and %d MiB that can be handed over at once; delegate longer prefixes one by one", prefix, x.bounds.HandKeys, x.bounds.HandBytes>>20)
 	err = x.each(prefix, end, 1<<63-1, nil, func(k, record []byte) error {
 		v, err := x.decode(k, record)
@@ -235,10 +239,19 @@ func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes
 	if h.charges, err = x.passOn(h.keys, h.order); err != nil {
 		return nil, err
 	}
-	if x.names.Redirects == 0 {
-		return nil, nil
-	}
 	room := x.bounds.HandKeys - len(h.keys)
+	if h.received, err = x.receivedBelow(prefix, room+1); err != nil {
+		return nil, err
+	}
+	for i := range h.received {
+		size += len(h.received[i].Key) + receivedBytes
+	}
+	if room -= len(h.received); room < 0 || size > x.bounds.HandBytes {
+		return tooMuch, nil
+	}
+	if failure := charge(len(h.received), 0); failure != nil || x.names.Redirects == 0 {
+		return failure, nil
+	}
 	if failure := charge(1, 0); failure != nil {
 		return failure, nil
 	}
@@ -298,6 +311,12 @@ func (h *handover) leave(x *execution) error {
 			return err
 		}
 	}
+	for i := range h.received {
+		x.names.Received--
+		if err := x.replace(x.space.received(h.received[i].Key, h.received[i].ID), nil); err != nil {
+			return err
+		}
+	}
 	for i := range h.redirects {
 		r := &h.redirects[i]
 		if err := x.drops(x.space.redirectExpiry(r.Until, r.Key), r.Key); err != nil {
@@ -312,9 +331,11 @@ const handedAs = "as version "
 
 func asVersion(number int64) string { return handedAs + strconv.FormatInt(number, 10) }
 
-// parseVersion reads the reason of an entry of class HandedOver: the number of the version of the object that went.
+// parseVersion reads the reason of an entry of class HandedOver or Left: the number of the version of the object that
+// went.
 func parseVersion(reason string) (number int64, ok bool) {
 	rest, ok := strings.CutPrefix(reason, handedAs)
+	rest, _, _ = strings.Cut(rest, " ")
 	number, err := strconv.ParseInt(rest, 10, 64)
 	return number, ok && err == nil
 }
@@ -362,7 +383,11 @@ func (h *handover) newGenesis(c *Child, at aweigh.Instant, d Descent, by *decide
 		b.put(b.space.redirect(r.Key), canon.Encode(redirect{Object: r.Object, To: r.To, Until: r.Until}))
 		b.ops = append(b.ops, kv.Set(b.space.redirectExpiry(r.Until, r.Key), nil))
 	}
-	if n := (names{Objects: int64(len(chains)), Redirects: int64(len(h.redirects))}); n != (names{}) {
+	for i := range h.received {
+		r := &h.received[i]
+		b.put(b.space.received(r.Key, r.ID), canon.Encode(r.Received))
+	}
+	if n := (names{Objects: int64(len(chains)), Redirects: int64(len(h.redirects)), Received: int64(len(h.received))}); n != (names{}) {
 		b.put(b.space.at(atNames), canon.Encode(n))
 	}
 	var due aweigh.Instant

@@ -688,7 +688,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "26f4a2e8e389fb1e57407cccfecf4e839dc88ecfa0b3b1d64825366cd3704b4a"
+	const want = "3b764a4f46db053e1888420c97b9c8b3302fe4b6ea8aed80523abf368236513e"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

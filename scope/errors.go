@@ -43,6 +43,7 @@ var (
 // failures are the errors that a Reason can stand for.
 var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrLeaseExists, ErrLeaseFull, ErrManyLeases, ErrCompacted, ErrFutureRevision, ErrTooMuch,
 	ErrUnnamed, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion, ErrElsewhere, ErrClass, ErrSignal, ErrAccessChanged, ErrAccessAuthor, ErrNoSpace, ErrReach,
+	ErrSent, ErrTransfers, ErrTransferUntil, ErrSendLeased, ErrSendAliases, ErrSendGrant, ErrSendHere, ErrNoTransfers,
 	ErrManyApprovals, ErrLeased, ErrGuarded, ErrNoReader, ErrNoSecond, ErrPatient, ErrVoid}
 
 // FailureIn is the reason of a failure that an error wraps, as Failure takes it; "" if it

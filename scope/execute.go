@@ -129,30 +129,32 @@ type execution struct {
 
 	recorded  map[aweigh.Hash]Receipt // by this block
 	expiries  expiries
-	mutation  *CheckedMutation    // being executed
-	author    aweigh.Hash         // whose rights are known
-	rights    Rights              // of author
-	purse     purse               // what it may still cost
-	carries   int64               // units that the motions which the block carries may still cost
-	gives     int64               // bytes that it would hold in memory, see givenMost
-	priced    bool                // the mutation is not to be executed: only what it would cost is asked for
-	foresees  bool                // what a decision would change is asked for, whether or not it opens a motion
-	impact    *Impact             // of a decision, if that was asked for
-	wanted    Wanted              // nil: all responses are
-	changes   uint32              // that it made so far
-	grows     int64               // what the puts planned so far take, in bytes, at most
-	room      map[int64]volume    // that the transaction being planned leaves in leases
-	merged    string              // the reason of the put that a merge comes before
-	island    *island             // whose change is being taken; nil: none
-	islanders map[aweigh.UID]bool // identities of objects that came from islands in this block
-	homes     map[aweigh.UID]bool // likewise, from scopes that came home
-	onRecord  []IslandRecord      // the islands on record, by identity; nil until they are asked for
-	bills     map[string]string   // by key: the entry that pays for what the mutation puts there, "": none; see bill
-	billed    map[string]int64    // by entry: bytes that these bills add at most
-	used      *usages             // as they are so far; those of next until they change
-	leased    bool                // the order in which leases end changed
-	scratch   []byte              // for elements
-	lanes     lthash.Lanes        // likewise
+	mutation  *CheckedMutation     // being executed
+	author    aweigh.Hash          // whose rights are known
+	rights    Rights               // of author
+	purse     purse                // what it may still cost
+	carries   int64                // units that the motions which the block carries may still cost
+	gives     int64                // bytes that it would hold in memory, see givenMost
+	priced    bool                 // the mutation is not to be executed: only what it would cost is asked for
+	foresees  bool                 // what a decision would change is asked for, whether or not it opens a motion
+	impact    *Impact              // of a decision, if that was asked for
+	wanted    Wanted               // nil: all responses are
+	changes   uint32               // that it made so far
+	grows     int64                // what the puts planned so far take, in bytes, at most
+	room      map[int64]volume     // that the transaction being planned leaves in leases
+	merged    string               // the reason of the put that a merge comes before
+	island    *island              // whose change is being taken; nil: none
+	islanders map[aweigh.UID]bool  // identities of objects that came from islands in this block
+	homes     map[aweigh.UID]bool  // likewise, from scopes that came home
+	arrived   map[aweigh.UID]bool  // likewise, from scopes that sent them
+	left      map[aweigh.UID]int64 // entries, plus one, with which objects left in this block
+	onRecord  []IslandRecord       // the islands on record, by identity; nil until they are asked for
+	bills     map[string]string    // by key: the entry that pays for what the mutation puts there, "": none; see bill
+	billed    map[string]int64     // by entry: bytes that these bills add at most
+	used      *usages              // as they are so far; those of next until they change
+	leased    bool                 // the order in which leases end changed
+	scratch   []byte               // for elements
+	lanes     lthash.Lanes         // likewise
 }
 
 func newExecution(s *State, b *Block) *execution {
@@ -216,6 +218,8 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 			failure, err = x.rejoin(m.Rejoins)
 		case Bring:
 			failure, err = x.bring(m.Brings)
+		case Carry:
+			failure, err = x.transfer(m.Carries)
 		}
 	}
 	if err != nil {

@@ -28,6 +28,7 @@ type Policy struct {
 	Authors     []Author     // whose mutations may change what
 	Partitions  []Partition  // on which keys anchors without a quorum decide provisionally
 	Topology    Topology     // what the scope does about busy prefixes
+	Transfers   bool         // names move to other scopes, and come from there, with their objects (P67)
 }
 
 // DefaultPolicy is the policy of a scope that names nothing but its mode. Only its anchors and their nodes change keys.

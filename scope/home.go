@@ -41,7 +41,15 @@ const (
 	ItemKey         ItemKind = 4 // key -> KeyValue
 	ItemKeyCharge   ItemKind = 5 // key -> charge
 	ItemRedirect    ItemKind = 6 // key -> redirect
+	ItemReceived    ItemKind = 7 // key -> itemReceived
 )
+
+// itemReceived is what was decided about a name that another scope sent.
+type itemReceived struct {
+	_  struct{} `cbor:",toarray"`
+	ID aweigh.Hash
+	Is Received
+}
 
 // homePart is how many bytes of items one part has, or it has one item.
 const homePart = 512 << 10
@@ -70,7 +78,11 @@ func (s *State) foldable() error {
 	case s.head.Delegated > 0:
 		return fmt.Errorf("it has delegated %s: take those back first", counted(s.head.Delegated, "prefix"))
 	}
-	return nil
+	n, err := s.names()
+	if err == nil && n.Sent > 0 {
+		err = fmt.Errorf("it has %s on the way to other scopes, which must decide first", counted(n.Sent, "name"))
+	}
+	return err
 }
 
 // Parts are the encodings of all that the scope holds, in parts, and what its terms say of them if it closes by an
@@ -148,6 +160,10 @@ func (h *handover) items(visit func(Item)) {
 		r := &h.redirects[i]
 		visit(Item{Kind: ItemRedirect, Key: r.Key, Value: canon.Encode(redirect{Object: r.Object, To: r.To, Until: r.Until})})
 	}
+	for i := range h.received {
+		r := &h.received[i]
+		visit(Item{Kind: ItemReceived, Key: r.Key, Value: canon.Encode(itemReceived{ID: r.ID, Is: r.Received})})
+	}
 }
 
 // closing is the succession of a scope that goes home: an epoch of the same anchors that has no blocks. What was
@@ -216,7 +232,7 @@ func unpack(b *Bounds, prefix []byte, h *Home, parts [][]byte) (held *handover, 
 				return nil, fmt.Errorf("a record of %q: %w", it.Key[:min(len(it.Key), 64)], err)
 			}
 		}
-		if len(held.keys)+len(held.redirects) > b.HandKeys || len(held.order) > b.HandKeys {
+		if len(held.keys)+len(held.redirects)+len(held.received) > b.HandKeys || len(held.order) > b.HandKeys {
 			return nil, fmt.Errorf("more than %d keys, redirects or leases", b.HandKeys)
 		}
 	}
@@ -237,7 +253,7 @@ func decodePart(raw []byte) (items []Item, err error) {
 
 // take adds an item to what is handed over. A version is at least one revision, so that no count is above that.
 func (h *handover) take(b *Bounds, prefix []byte, home *Home, it *Item) error {
-	ofKey := it.Kind == ItemKey || it.Kind == ItemKeyCharge || it.Kind == ItemRedirect
+	ofKey := it.Kind == ItemKey || it.Kind == ItemKeyCharge || it.Kind == ItemRedirect || it.Kind == ItemReceived
 	if ofKey && !bytes.HasPrefix(it.Key, prefix) {
 		return fmt.Errorf("it is outside of %q", prefix)
 	}
@@ -311,6 +327,16 @@ func (h *handover) take(b *Bounds, prefix []byte, home *Home, it *Item) error {
 			return errors.New("it is out of order")
 		}
 		h.redirects = append(h.redirects, Redirect{Key: it.Key, To: r.To, Object: r.Object, Until: r.Until})
+	case ItemReceived:
+		var r itemReceived
+		if err := canon.Decode(it.Value, &r); err != nil {
+			return errors.New("no decision about what was sent")
+		}
+		next := receivedAt{Key: it.Key, ID: r.ID, Received: r.Is}
+		if n := len(h.received); n > 0 && h.received[n-1].compare(&next) >= 0 {
+			return errors.New("it is out of order")
+		}
+		h.received = append(h.received, next)
 	default:
 		return fmt.Errorf("of kind %d", it.Kind)
 	}

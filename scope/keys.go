@@ -37,7 +37,9 @@ const (
 	atAgenda   = 'd' // decisions that wait for the next epoch
 	atMeta     = 'M' // the meta record
 
-	atNames          = 'N' // names: how many of the following two there are
+	atSent           = 'X' // key -> Sent: it is on its way to another scope
+	atReceived       = 'Y' // escaped key, identity of a Sent(32) -> Received: what was decided about it
+	atNames          = 'N' // names: how many of these, of aliases and of redirects there are
 	atAccess         = 'b' // the Access
 	atUsage          = 'U' // name of an entry of authors -> Usage
 	atCharge         = 'w' // what(1), its key, lease or motion -> charge

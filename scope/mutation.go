@@ -36,6 +36,8 @@ const (
 	Rejoin Class = 9
 	// Bring takes the next part of what a folded scope held: the content is a Bringing.
 	Bring Class = 10
+	// Carry brings what another scope decided about a name that moves between the two: the content is a Carrying.
+	Carry Class = 11
 )
 
 // String is the class in lower case.
@@ -61,6 +63,8 @@ func (c Class) String() string {
 		return "rejoin"
 	case Bring:
 		return "bring"
+	case Carry:
+		return "carry"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }

@@ -23,6 +23,8 @@ const (
 	Fork NameKind = 4
 	// Rollback gives an object the content that one of its versions had.
 	Rollback NameKind = 5
+	// Send moves the only alias of an object, and the object, to another scope of the network (P67).
+	Send NameKind = 6
 )
 
 // String is the kind in lower case.
@@ -38,6 +40,8 @@ func (k NameKind) String() string {
 		return "fork"
 	case Rollback:
 		return "rollback"
+	case Send:
+		return "send"
 	}
 	return fmt.Sprintf("naming(%d)", uint8(k))
 }
@@ -53,9 +57,9 @@ type Naming struct {
 	_        struct{} `cbor:",toarray"`
 	Kind     NameKind
 	Object   aweigh.UID     // zero: whichever Key names; not for Fork and Rollback
-	Key      []byte         // an alias of Object: to keep (Bind), to lose (Move, Unbind), to write to (Rollback)
-	To       []byte         // the alias that comes to be: Bind, Move, Fork
-	Until    aweigh.Instant // Move: Key leads to Object until then, by the blocks' time; 0: not at all
+	Key      []byte         // an alias of Object: to keep (Bind), to lose (Move, Unbind, Send), to write to (Rollback)
+	To       []byte         // the alias that comes to be: Bind, Move, Fork, and in another scope Send
+	Until    aweigh.Instant // Move: Key leads to Object until then, by the blocks' time; 0: not at all. Send: see Sent
 	From     []byte         // Fork, Rollback: the key under which a version of Object stands
 	Revision int64          // of that version
 	Sub      uint32         // its place within the revision
@@ -72,6 +76,8 @@ func (n *Naming) About() string {
 		return fmt.Sprintf("unbind %q", n.Key)
 	case Fork:
 		return fmt.Sprintf("fork %q of revision %d as %q", n.From, n.Revision, n.To)
+	case Send:
+		return fmt.Sprintf("send what %q names to another scope as %q", n.Key, n.To)
 	case Rollback:
 		return fmt.Sprintf("roll %q back to revision %d of %q", n.Key, n.Revision, n.From)
 	}
@@ -98,18 +104,38 @@ var (
 	ErrNoVersion = errors.New("scope: that version is not there, or was dropped by a compaction; see the object's history")
 )
 
+// makes is the alias that comes to be in this scope; nil if none does.
+func (n *Naming) makes() []byte {
+	if n.Kind == Send {
+		return nil
+	}
+	return n.To
+}
+
+// own are the keys of a naming that the scope must own: all but that which it sends an object to.
+func (n *Naming) own() (keys [][]byte) {
+	for _, key := range [][]byte{n.Key, n.makes(), n.From} {
+		if len(key) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // check reports whether the naming is well-formed. What its kind does not use
 // must be absent, so that one meaning has one encoding.
 func (n *Naming) check(lim Limits) error {
 	forks, rolls := n.Kind == Fork, n.Kind == Rollback
-	foreign := forks && len(n.Key) > 0 || (n.Kind == Unbind || rolls) && len(n.To) > 0 || n.Kind != Move && n.Until != 0 ||
+	foreign := forks && len(n.Key) > 0 || (n.Kind == Unbind || rolls) && len(n.To) > 0 || n.Kind != Move && n.Kind != Send && n.Until != 0 ||
 		!forks && !rolls && (len(n.From) > 0 || n.Revision != 0 || n.Sub != 0)
 	switch {
-	case n.Kind < Bind || n.Kind > Rollback:
+	case n.Kind < Bind || n.Kind > Send:
 		return fmt.Errorf("unknown naming %d", uint8(n.Kind))
 	case foreign:
 		return fmt.Errorf("a %s with content of another kind", n.Kind)
-	case n.Object.IsZero() && (forks || rolls):
+	case n.Kind == Send && (len(n.Key) > maxSentKey || len(n.To) > maxSentKey):
+		return fmt.Errorf("a send of aliases of more than %d bytes", maxSentKey)
+	case n.Object.IsZero() && (forks || rolls || n.Kind == Send):
 		return fmt.Errorf("a %s of no object", n.Kind)
 	case n.Until < 0 || n.Revision < 0:
 		return fmt.Errorf("a %s until %d, of revision %d", n.Kind, n.Until, n.Revision)
@@ -119,7 +145,7 @@ func (n *Naming) check(lim Limits) error {
 	for _, k := range []struct {
 		key  []byte
 		used bool
-	}{{n.Key, !forks}, {n.To, n.Kind == Bind || n.Kind == Move || forks}, {n.From, forks || rolls}} {
+	}{{n.Key, !forks}, {n.To, n.Kind == Bind || n.Kind == Move || n.Kind == Send || forks}, {n.From, forks || rolls}} {
 		if !k.used {
 			continue
 		}

@@ -66,7 +66,7 @@ func (n *Naming) txn() *Txn {
 		return &Txn{Success: []Op{put}}
 	case Move:
 		return &Txn{Success: []Op{del, put}}
-	case Unbind:
+	case Unbind, Send:
 		return &Txn{Success: []Op{del}}
 	}
 	return &Txn{Success: []Op{{Kind: OpPut, Key: n.Key, IgnoreLease: true}}}
@@ -75,8 +75,8 @@ func (n *Naming) txn() *Txn {
 // renames returns what a change of names stands for; failure is the reason why there is nothing to change.
 func (x *execution) renames(m *CheckedMutation) (p plan, failure, err error) {
 	n := m.Naming
-	for _, key := range [][]byte{n.Key, n.To, n.From} {
-		if failure := x.next.own.owns(key, nil); failure != nil && len(key) > 0 {
+	for _, key := range n.own() {
+		if failure := x.next.own.owns(key, nil); failure != nil {
 			return p, failure, nil
 		}
 	}

@@ -40,15 +40,18 @@ func (x *execution) name(m *CheckedMutation, out *Outcome) (failure error, pendi
 
 // naming reports why a naming cannot be done, and changes nothing; apply does it, and returns its object.
 func (x *execution) naming(n *Naming) (apply func() (aweigh.UID, error), failure, err error) {
-	if n.Kind != Unbind && x.next.head.Full(x.policy) {
+	if n.Kind != Unbind && n.Kind != Send && x.next.head.Full(x.policy) {
 		return nil, ErrNoSpace, nil
 	}
 	if n.Kind == Fork {
 		return x.fork(n)
 	}
 	v, _, err := x.newest(n.Key) // it is there
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		failure, err = x.departs(n.Key, nil)
+	}
+	if failure != nil || err != nil {
+		return nil, failure, err
 	}
 	var do func() error
 	switch n.Kind {
@@ -58,6 +61,8 @@ func (x *execution) naming(n *Naming) (apply func() (aweigh.UID, error), failure
 		do = func() error { return x.unname(&v, "") }
 	case Rollback:
 		do, failure, err = x.rollback(n)
+	case Send:
+		do, failure, err = x.send(n, &v)
 	}
 	return func() (aweigh.UID, error) { return v.UID, do() }, failure, err
 }
@@ -152,7 +157,10 @@ func (x *execution) fork(n *Naming) (apply func() (aweigh.UID, error), failure, 
 		if err := x.deleteRedirect(n.To); err != nil {
 			return aweigh.UID{}, err
 		}
-		u := aweigh.NewUID(x.mutation.ID, x.changes)
+		u, err := x.unlike(aweigh.NewUID(x.mutation.ID, x.changes), x.changes)
+		if err != nil {
+			return u, err
+		}
 		list := &aliases{
 			Parent: &Parent{Object: n.Object, Key: n.From, Revision: n.Revision, Sub: n.Sub},
 			Held:   []held{{Key: n.To}},

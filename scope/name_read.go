@@ -193,7 +193,7 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 		}
 		next := visit(Version{Number: number, Index: index, Entry: e, shown: under})
 		number, under = number-1, nil
-		if next && e.Class == lineage.CameHome && e.Prev > 0 { // those between are in the history of another scope
+		if next && (e.Class == lineage.CameHome || e.Class == lineage.Received) && e.Prev > 0 { // those between are in the history of another scope
 			number, bad = s.versionAt(e.Prev)
 		}
 		return next && bad == nil
@@ -211,7 +211,7 @@ func (s *State) versionAt(last int64) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if n, ok := parseVersion(e.Reason); ok && e.Class == lineage.HandedOver {
+	if n, ok := parseVersion(e.Reason); ok && (e.Class == lineage.HandedOver || e.Class == lineage.Left) {
 		return n, nil
 	}
 	walked := 0
@@ -258,7 +258,7 @@ func (s *State) ContentUnder(v Version, key []byte) (KeyValue, bool, error) {
 // makesVersion reports whether an entry of a class stands for a version of an object;
 // the others show one under a further key, or none.
 func makesVersion(c lineage.Class) bool {
-	return c == lineage.Insert || c == lineage.Update || c == lineage.TakenOver || c == lineage.CameHome
+	return c == lineage.Insert || c == lineage.Update || c == lineage.TakenOver || c == lineage.CameHome || c == lineage.Received
 }
 
 // written is the version of an entry, if it can still be read.

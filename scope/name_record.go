@@ -16,6 +16,8 @@ type names struct {
 	_         struct{} `cbor:",toarray"`
 	Objects   int64    // with a list of aliases
 	Redirects int64
+	Sent      int64 // names that are on their way to other scopes
+	Received  int64 // names that came from there, or were declined
 }
 
 // aliases is the list of an object that has, or once had, more names than the

@@ -180,7 +180,7 @@ func (o *Origin) authorless(e *lineage.Entry, in *Epoch) error {
 
 // byTime reports whether an entry of a class may be of no mutation: a lease ended, or a scope came home.
 func byTime(c lineage.Class) bool {
-	return c.Clears() || c == lineage.Update || c == lineage.CameHome || c == lineage.AliasFollow
+	return c.Clears() && c != lineage.Left || c == lineage.Update || c == lineage.CameHome || c == lineage.AliasFollow
 }
 
 // about reports whether an entry is about the mutation.

@@ -57,8 +57,8 @@ func (m *CheckedMutation) Names(visit func(key, end []byte) bool) (known bool) {
 	case m.Class == Write:
 		m.Txn.Ranges(visit)
 	case m.Class == Name:
-		for _, key := range [][]byte{m.Naming.Key, m.Naming.To, m.Naming.From} {
-			if len(key) > 0 && !visit(key, nil) {
+		for _, key := range m.Naming.own() {
+			if !visit(key, nil) {
 				break
 			}
 		}

@@ -92,7 +92,7 @@ func (x *execution) newUID(key []byte, sub uint32) (u aweigh.UID, err error) {
 			}
 		}
 	}
-	return aweigh.NewUID(x.mutation.ID, sub), nil
+	return x.unlike(aweigh.NewUID(x.mutation.ID, sub), sub)
 }
 
 // rejoin puts an island on record, or takes the next of its changes.

@@ -26,7 +26,7 @@ type SnapshotRecord struct {
 // from the lineage its hashes, the objects and the order of changes, and from the leases and versions the attached
 // keys. So it is computed again, and the node that gives the snapshot need not be trusted.
 var carried = []string{
-	string(atMeta), string(atNames), string(atGenesis), string(atTaken), string(atHoming), string(atHomePart), string(atTerms), string(atUsage), string(atFolded), string(atWarning), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atVoid), string(atLease), string(atIsland), string(atVersion),
+	string(atMeta), string(atNames), string(atGenesis), string(atTaken), string(atHoming), string(atHomePart), string(atTerms), string(atUsage), string(atFolded), string(atWarning), string(atSent), string(atReceived), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atVoid), string(atLease), string(atIsland), string(atVersion),
 	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
 	string(atAside), string(atLedger), string(atDue), string(atCharge), string(atExpiry), string(atDelegated),
 }
@@ -80,6 +80,7 @@ type Import struct {
 	live     []byte // escaped key of the last version
 	current  growing
 	named    int64 // records about names
+	received int64 // decisions about names that were sent
 	charged  int64 // records about quotas
 	aside    int64 // records about what islands changed in vain
 	bytes    int64 // of versions
@@ -137,7 +138,9 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		return i.lease(k, rec.Value)
 	case atVersion:
 		return i.version(k, rec.Value)
-	case atNames, atAliases, atRedirect:
+	case atReceived:
+		return set, i.decision(k, rec)
+	case atNames, atAliases, atRedirect, atSent:
 		if i.named++; i.named > i.want.LineageSize+i.state.bounds.Redirects+1 { // redirects are handed over without an entry
 			return nil, fmt.Errorf("%w: more records about names than entries in the lineage", ErrInvalid)
 		}
@@ -347,18 +350,18 @@ func (i *Import) enter() ([]kv.Op, error) {
 		e := &i.entries[n]
 		o := object{Key: e.Key}
 		switch {
-		case e.Class == lineage.Delete || e.Class == lineage.HandedOver:
+		case e.Class == lineage.Delete || e.Class == lineage.HandedOver || e.Class == lineage.Left:
 			o.End = at + int64(n) + 1
 		case !e.Class.Shows() && !e.Class.Clears():
 			continue
 		}
 		switch e.Class {
-		case lineage.CameHome:
+		case lineage.CameHome, lineage.Received:
 			if e.Prev > 0 { // it had gone from here
 				ops = append(ops, kv.Del(s.space.at(atObject, e.Object[:]...)))
 			}
 			ops = append(ops, kv.Set(s.space.at(atObject, e.Object[:]...), o.record()))
-		case lineage.Insert, lineage.TakenOver, lineage.Delete, lineage.HandedOver:
+		case lineage.Insert, lineage.TakenOver, lineage.Delete, lineage.HandedOver, lineage.Left:
 			ops = append(ops, kv.Set(s.space.at(atObject, e.Object[:]...), o.record()))
 		}
 		if i.place.main == e.Revision {

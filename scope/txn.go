@@ -70,8 +70,11 @@ func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 					failure = cmp.Or(failure, x.next.own.wasElsewhere(op.Key, op.End, op.Range.Revision))
 				}
 			}
-		case OpPut:
+		case OpPut, OpDelete:
 			if failure == nil {
+				failure, err = x.departs(op.Key, op.End)
+			}
+			if failure == nil && err == nil && op.Kind == OpPut {
 				failure, err = x.checkPut(op)
 			}
 			if err != nil {

@@ -127,7 +127,7 @@ func (s *State) hides(r kv.Reader, b *Block, hide func(key []byte)) error {
 			bad = fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		for i := range entries {
-			if e := &entries[i]; e.Class == lineage.Insert || e.Class == lineage.TakenOver || e.Class == lineage.CameHome {
+			if e := &entries[i]; e.Class == lineage.Insert || e.Class == lineage.TakenOver || e.Class == lineage.CameHome || e.Class == lineage.Received {
 				hide(s.space.at(atObject, e.Object[:]...))
 			}
 		}

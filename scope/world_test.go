@@ -65,6 +65,7 @@ type world struct {
 	flat   *kv.Overlay // where blocks are applied; nil: every block is an overlay of its own
 	skip   bool        // skip the slow checks
 	head   *Header     // of the last block, nil before the first
+	made   []*Block    // all
 	bribed bool        // it executes what no honest program does
 	ttls   []int64     // that leases are drawn with; nil: long ones
 }
@@ -168,6 +169,7 @@ func (w *world) step(muts ...Mutation) *Result {
 }
 
 func (w *world) execute(b *Block) *Result {
+	w.made = append(w.made, b)
 	w.t.Helper()
 	res, err := w.state.Execute(b)
 	if err != nil {
@@ -243,7 +245,7 @@ func (w *world) checkDigest() {
 		h, _ := element(nil, k, v)
 		sum.Add(h, new(lthash.Lanes))
 	}
-	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated, atUsage, atCharge, atVoid, atIsland, atAside, atTaken, atTerms, atWarning, atHoming, atHomePart, atFolded} {
+	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated, atUsage, atCharge, atVoid, atIsland, atAside, atTaken, atTerms, atWarning, atHoming, atHomePart, atFolded, atSent, atReceived} {
 		scan(kind, add)
 	}
 	w.checkLeases()

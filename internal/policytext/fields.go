@@ -28,6 +28,7 @@ var sections = map[string]string{
 	"group":    "How many anchors weigh at a time; the others are on standby.",
 	"limits":   "What the scope takes.",
 	"children": "What binds the scopes below this one, from their founding on.",
+	"names":    "What happens to names besides what every scope allows.",
 	"topology": "What the scope does about prefixes that are busy, and about those that are quiet again.",
 }
 
@@ -120,6 +121,8 @@ var fields = []field{
 		},
 	},
 	duration("topology.quiet", "for which it must have less than half of topology.rate; 1s to 8760h", func(p *scope.Policy) *time.Duration { return &p.Topology.Quiet }),
+
+	truth("names.transfers", "experimental: whether aliases move to other scopes, and come from there, with their objects", func(p *scope.Policy) *bool { return &p.Transfers }),
 
 	number("children.depth", "levels of scopes below, at most; 0: any number", func(p *scope.Policy) *uint32 { return &p.Children.Depth }),
 	truth("children.bft", "whether none of them may be of mode crash, which takes an anchor's word", func(p *scope.Policy) *bool { return &p.Children.BFT }),

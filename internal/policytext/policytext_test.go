@@ -57,6 +57,7 @@ func other() scope.Policy {
 			Quota: scope.Quota{Rate: 5, Bytes: 3 << 20, Leases: 7, Motions: 9}},
 	}
 	p.Partitions = []scope.Partition{{Prefix: []byte("/ship \x00,\"/"), Num: 2, Den: 5, After: 10 * time.Minute, Gather: time.Minute, Window: 168 * time.Hour}}
+	p.Transfers = true
 	p.Actions = action.Table{
 		{Verb: "pay", Class: action.Write, When: "caller.anchor == 'a: \"b\" # c' &&\n  object.key != '\\x00'"},
 		{Verb: "wave", Class: action.Signal},

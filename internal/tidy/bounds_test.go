@@ -122,7 +122,7 @@ var boundsRead = reasons(map[string]string{
 	"a block's encoding has room for the largest":             "scope.MaxAttendedBytes scope.MaxBallotBytes",
 	"what is read back was stored with any bound up to this":  "lineage.entriesInRun",
 	"the checks of frames, which know no node's own bounds":   "node/machine.MaxNames node/machine.MaxBlocks node/machine.maxCastBytes",
-	"an error that is compared names its value in production": "scope.MaxAliases scope.maxRedirects scope.mostWalked",
+	"an error that is compared names its value in production": "scope.MaxAliases scope.maxRedirects scope.maxTransfers scope.mostWalked",
 })
 
 // boundsApart are constants that are in no table, and why.
@@ -137,11 +137,11 @@ var boundsApart = reasons(map[string]string{
 		"votes.labelAlgorithm votes.labelContentType votes.labelKeyID votes.EdDSA votes.COSEMLDSA65 votes.markFloor votes.markLost votes.cosigned " +
 		"votes/reconcile.format votes/reconcile.saltSize votes/reconcile.sumSize votes/reconcile.nameSize votes/reconcile.sizeEmpty votes/reconcile.sizeHeads " +
 		"votes/reconcile.sizeSplit votes/reconcile.sizeList votes/reconcile.fanout votes/reconcile.maxDepth votes/reconcile.leafSize " +
-		"node/referral.AskLook node/referral.AskResolve node/referral.AskSubmit node/referral.AskProve node/referral.AskReferrals node/referral.AskHistory node/referral.AskJudge node/referral.AskOutcome node/referral.AskEvents node/referral.AskProveRange",
+		"node/referral.AskLook node/referral.AskResolve node/referral.AskSubmit node/referral.AskProve node/referral.AskReferrals node/referral.AskHistory node/referral.AskJudge node/referral.AskOutcome node/referral.AskEvents node/referral.AskProveRange node/referral.AskReceive",
 	"of what signatures, messages and files may hold, which is checked before a state is known": "scope.MaxProofs scope.overhead scope.maxRevocation " +
 		"scope.maxDecisions scope.maxAttested scope.maxAnchorName scope.maxPeerName scope.MaxDescendants scope.MaxProofBytes scope.MaxRangeLeaves scope.maxWay scope.maxHeldKeys scope.maxHeldBytes " +
 		"scope.MaxCaller scope.MaxGrants scope.MaxReach scope.MaxKeepAlives scope.maxAccess scope.maxAccessName scope.MaxHashCost scope.maxTxnFactor scope.mostReserve scope.maxReceipts scope.mostUsages " +
-		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL scope.maxRejoinBundles scope.maxRejoinHandovers scope.maxRejoinSigned scope.asideAnEntry scope.maxHomeParts " +
+		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL scope.maxRejoinBundles scope.maxRejoinHandovers scope.maxRejoinSigned scope.maxTransferSigned scope.maxSentKey scope.maxSentReason scope.MaxTransfer scope.receivedBytes scope.asideAnEntry scope.maxHomeParts " +
 		"votes.MaxBallot votes.MaxComment votes.MaxMotionBallot votes.maxSignature votes.MaxApprovers votes/box.MaxReasons votes/reconcile.MinMessage " +
 		"lineage.MaxSize lineage.maxPath alias.MaxKey alias.MaxSegments alias.MaxAction " +
 		"node/machine.maxEarly node/machine.maxOffered node/machine.maxCast node/machine.maxMeeting node/machine.meetRounds node/machine.HandoversAtOnce node/referral.maxReferrals",
@@ -154,7 +154,7 @@ var boundsApart = reasons(map[string]string{
 		"scope.driftFactor quorum.MaxDen quorum.MaxTotal trust.MaxDen trust.MaxScore trust.MaxReversal trust.leastMissed trust.steps node/machine.FoundingScore " +
 		"action.longestNumber action.MaxCost action.MaxValue action.allowance action.MaxRules action.MaxWhen action.MaxParts action.MaxDepth action.MaxLoops",
 	"a price, which authors reckon as well": "scope.stepsAVisit scope.lookUnits scope.readBytes scope.givenBytes scope.deleteUnits scope.mutationUnit scope.opUnits scope.grantUnits " +
-		"scope.linesAUnit scope.least scope.governUnits scope.delegateUnits scope.withdrawUnits scope.accessUnits scope.rejoinUnits scope.bringUnits scope.handoversAtOnce scope.mostHomeAhead scope.homeOverhead node/machine.citedWork",
+		"scope.linesAUnit scope.least scope.governUnits scope.delegateUnits scope.withdrawUnits scope.accessUnits scope.rejoinUnits scope.bringUnits scope.carryUnits scope.handoversAtOnce scope.mostHomeAhead scope.homeOverhead node/machine.citedWork",
 	"it changes how fast something is, and small values occur anyway": "quorum.fewSeats votes.fewMembers scope.auditBytes scope.entriesAtOnce action.maxPrepared node/machine.keptTerms",
 	"of what nodes that hold no scope are told, and keep":             "node/referral.LeastTrust node/referral.failed node/referral.maxCached node/referral.maxCachedBytes node/referral.PairBytes scope.lookBytes node/referral.MaxBytes node/referral.MaxChanges node/referral.HedgeAfter node/referral.tries",
 	"a gap of milliseconds that every world has":                      "node/machine.announceGap node/machine.helpGap node/machine.blockGap node/machine.gatherMost node/machine.gatherFew node/machine.patience node/machine.retryIn node/machine.everyone node/machine.passOnAfter",

@@ -37,6 +37,7 @@ func Policy() scope.Policy {
 	p.EpochBlocks, p.EpochTime = 17, 90*time.Second
 	p.Trust.Gain++
 	p.Trust.Share, p.Trust.Sponsored, p.Trust.Churn = trust.Ratio{Num: 1, Den: 7}, trust.Ratio{Num: 1, Den: 8}, trust.Ratio{Num: 1, Den: 9}
+	p.Transfers = true
 	p.Topology = scope.Topology{Split: scope.ConductAct, Rate: 500, Epochs: 2, Rest: 4, Most: 3, Fold: scope.ConductAct, Quiet: 90 * time.Second}
 	p.Trust.Group = trust.Group{Least: 4, Most: 9, Tolerates: 2, Load: 1000, Replace: 3}
 	p.Limits.ScopeBytes, p.Limits.Rate, p.Limits.TTL = 1500<<20, 1234, 7*time.Second

@@ -63,6 +63,8 @@ func contentOf(c scope.Class) any {
 		return new(scope.Rejoining)
 	case scope.Bring:
 		return new(scope.Bringing)
+	case scope.Carry:
+		return new(scope.Carrying)
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func TestNothingIsSignedBeforeAQuorumWasHeard(t *testing.T) {
 
 // TestLateFounderSigns: an empty store is no loss where nothing was signed.
 func TestLateFounderSigns(t *testing.T) {
-	n := newNetwork(t, "later4")
+	n := newNetwork(t, "later5")
 	n.step(t, 0, machine.Submit{Bundle: n.bundle(t, 0)})
 	for range 20 {
 		n.now = n.now.Add(time.Second)

@@ -272,7 +272,7 @@ func TestStoreOfAnotherNetworkIsRefused(t *testing.T) {
 // TestRestoredBackupIsSilenced (P9): an anchor that comes up on an old copy of
 // its disk and meets ballots that it does not remember signs nothing more.
 func TestRestoredBackupIsSilenced(t *testing.T) {
-	n := newNetwork(t, "restored3")
+	n := newNetwork(t, "restored5")
 	n.listen(t)
 	old := n.hosts[3].Mem.Clone()
 	n.step(t, 0, machine.Submit{Bundle: n.bundle(t, 0)})

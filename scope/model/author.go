@@ -109,7 +109,7 @@ func (m *Model) granting(mut *scope.CheckedMutation, q ask) bool {
 
 // authorized reports why the policy's authors do not permit a mutation, whatever its keys.
 func (m *Model) authorized(mut *scope.CheckedMutation) error {
-	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw, scope.Rejoin, scope.Bring}, mut.Class) {
+	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw, scope.Rejoin, scope.Bring, scope.Carry}, mut.Class) {
 		return nil
 	}
 	if failure := m.granted(mut); failure != nil {

@@ -89,6 +89,8 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds
 			failure = m.rejoin(mut)
 		case scope.Bring:
 			failure = m.bring(mut)
+		case scope.Carry:
+			failure = m.transfer(mut)
 		default:
 			m.govern(mut, out)
 			return false

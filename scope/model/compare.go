@@ -98,6 +98,7 @@ func (v *View) Compare(s *scope.State, pick func(n int) int) (d Differences) {
 		v.compareReceipt(&d, s, id)
 	}
 	v.compareNames(&d, s)
+	v.compareTransfers(&d, s)
 	v.compareUsages(&d, s)
 	if access, err := s.Access(); !d.fail(err, "users and roles") {
 		d.look(same(access, v.access), "users and roles %+v, want %+v", access, v.access)

@@ -51,6 +51,8 @@ func form(mut *scope.CheckedMutation) int64 {
 		}
 	case mut.Class == scope.Bring:
 		units += bringCost(mut)
+	case mut.Class == scope.Carry:
+		units += carryCost(mut) + given(len(mut.Content))
 	}
 	return units
 }

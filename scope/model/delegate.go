@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/lineage"
@@ -37,7 +38,7 @@ func (m *Model) delegate(e *lineage.Entry) {
 		number := m.view.number(v)
 		m.unlist(v.UID, string(v.Key))
 		m.deleteKey(v, lineage.Entry{Class: lineage.HandedOver, Reason: fmt.Sprint("as version ", number)}, true)
-		m.handed[v.UID] = handed{m.chains[v.UID] - 1, string(v.Key)}
+		m.handed[v.UID] = handed{entry: m.chains[v.UID] - 1, key: string(v.Key)}
 		m.went[m.chains[v.UID]-1] = number
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.view.redirects)) {
@@ -45,6 +46,7 @@ func (m *Model) delegate(e *lineage.Entry) {
 			delete(m.view.redirects, key)
 		}
 	}
+	maps.DeleteFunc(m.view.received, func(about string, _ bool) bool { return strings.HasPrefix(about, string(d.Prefix)) })
 	m.commit()
 	m.view.Revision, m.view.clocked = d.Revision, true // also where no key went
 	m.view.given = append(m.view.given, d)
@@ -57,13 +59,19 @@ type takeover struct {
 	objects   map[aweigh.UID]object
 	redirects map[string]scope.Redirect
 	charges   map[string]charge
+	received  map[string]bool
 }
 
 // takeoverOf is what is handed over of some keys with a prefix.
 func (m *Model) takeoverOf(keys map[string]scope.KeyValue, prefix []byte) *takeover {
 	v := m.view
 	t := &takeover{leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object), redirects: make(map[string]scope.Redirect)}
-	t.charges = make(map[string]charge)
+	t.charges, t.received = make(map[string]charge), make(map[string]bool)
+	for about, taken := range v.received { // order-free: each for itself
+		if strings.HasPrefix(about, string(prefix)) {
+			t.received[about] = taken
+		}
+	}
 	takes := func(of string) {
 		if c, ok := v.charges[of]; ok {
 			t.charges[of] = c
@@ -126,6 +134,9 @@ func below(g scope.Genesis, t *takeover) *Model {
 	v := m.view
 	v.clocked, v.Revision, v.Compacted, v.Lineage = true, d.Revision+1, d.Revision+1, d.Keys
 	v.leases, v.objects, v.redirects, v.charges = t.leases, t.objects, t.redirects, t.charges
+	if t.received != nil {
+		v.received = t.received
+	}
 	keys := make(map[string]scope.KeyValue)
 	for i, kv := range t.keys {
 		kv.Entry = int64(i)

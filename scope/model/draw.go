@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -147,6 +148,9 @@ func (d *Drawing) op(depth int) scope.Op {
 			op.IgnoreValue = true
 		case 1:
 			op.IgnoreLease, op.Value = true, d.value()
+			if all := d.leased(); len(all) > 0 {
+				op.Key = all[d.Pick(len(all))]
+			}
 		case 2, 3, 4:
 			op.Lease, op.Value = d.lease(), d.value()
 		default:
@@ -167,6 +171,17 @@ func (d *Drawing) op(depth int) scope.Op {
 	}
 	inner := d.txn(depth + 1)
 	return scope.Op{Kind: scope.OpTxn, Txn: &inner}
+}
+
+// leased are the keys that have a lease.
+func (d *Drawing) leased() (all [][]byte) {
+	now := d.View.model.asOf(d.View.Revision)
+	for _, key := range d.Keys {
+		if now[string(key)].Lease != 0 {
+			all = append(all, key)
+		}
+	}
+	return all
 }
 
 // reading draws a Range: as of some revision, so many, in some order, within bounds.
@@ -216,8 +231,11 @@ func (d *Drawing) compaction() scope.Compaction {
 
 // Naming is one of what is there, or nearly: some are refused.
 func (d *Drawing) Naming() scope.Naming {
-	n := scope.Naming{Kind: scope.NameKind(1 + d.Pick(int(scope.Rollback))), Key: d.key()}
+	n := scope.Naming{Kind: scope.NameKind(1 + d.Pick(int(scope.Send))), Key: d.key()}
 	v := d.version(n.Key)
+	if n.Kind == scope.Send {
+		return d.sending(n, v)
+	}
 	if n.Kind > scope.Unbind || !d.one(2) {
 		n.Object = v.UID
 	}
@@ -236,6 +254,25 @@ func (d *Drawing) Naming() scope.Naming {
 	}
 	if n.Kind == scope.Fork {
 		n.Key = nil
+	}
+	return n
+}
+
+// sending sends what a key names to another scope, if that can be: of other keys, by a name that is not of this scope.
+func (d *Drawing) sending(n scope.Naming, v scope.KeyValue) scope.Naming {
+	n.To, n.Until = d.Other, d.View.Time.Add(time.Duration(d.Pick(40)-2)*time.Second)
+	if now := d.View.model.asOf(d.View.Revision); v.Lease != 0 { // most have one
+		for _, key := range d.Keys {
+			if is, there := now[string(key)]; there && is.Lease == 0 {
+				n.Key, v = key, is
+			}
+		}
+	}
+	if n.To == nil || bytes.Equal(n.To, n.Key) || d.one(8) {
+		n.To = append(bytes.Clone(n.Key), 1)
+	}
+	if n.Object = v.UID; n.Object.IsZero() || d.one(8) {
+		n.Object = aweigh.UID{1}
 	}
 	return n
 }

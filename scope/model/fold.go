@@ -154,7 +154,7 @@ type homecoming struct {
 // read reads the parts of what a scope held.
 func (h *homing) read() *homecoming {
 	t := &homecoming{takeover: takeover{
-		leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object), redirects: make(map[string]scope.Redirect), charges: make(map[string]charge),
+		leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object), redirects: make(map[string]scope.Redirect), charges: make(map[string]charge), received: make(map[string]bool),
 	}}
 	for _, raw := range h.came {
 		var items []scope.Item
@@ -205,6 +205,14 @@ func (t *homecoming) take(it scope.Item) {
 		}
 		decode(&r)
 		t.redirects[string(it.Key)] = scope.Redirect{Key: it.Key, To: r.To, Object: r.Object, Until: r.Until}
+	case scope.ItemReceived:
+		var r struct {
+			_  struct{} `cbor:",toarray"`
+			ID aweigh.Hash
+			Is scope.Received
+		}
+		decode(&r)
+		t.received[decisionAbout(it.Key, r.ID)] = r.Is.Taken
 	case scope.ItemAliases:
 		var list struct {
 			_      struct{} `cbor:",toarray"`
@@ -241,6 +249,7 @@ func (m *Model) comeHome(e *lineage.Entry) {
 		}
 	}
 	m.begin(new(scope.CheckedMutation)) // no client's
+	m.settles(t.received)
 	m.takeLeases(t)
 	uids := m.takeKeys(t, is.child, e.Key)
 	for of, o := range t.objects { // order-free: each for itself
@@ -257,6 +266,11 @@ func (m *Model) comeHome(e *lineage.Entry) {
 			r.Object = u
 		}
 		m.view.redirects[key] = r
+	}
+	for about, taken := range t.received { // order-free: each for itself
+		if _, known := m.view.received[about]; !known {
+			m.view.received[about] = taken
+		}
 	}
 	m.entry(lineage.Entry{Class: lineage.Folded, Key: e.Key, Prior: is.child, Posterior: is.order}, nil)
 	next := m.next()
@@ -318,19 +332,22 @@ func (m *Model) pays(c charge, b bound, key string) []string {
 	return nil
 }
 
-// mayComeHome reports whether an object keeps its identity: none has it here, or the one that went there.
+// mayComeHome reports whether an object keeps its identity: none has it here, or the one that went there. With
+// transfers, it may have gone on from where it went.
 func (m *Model) mayComeHome(u aweigh.UID, prefix []byte) bool {
 	if m.block.homes[u] {
 		return false
 	}
-	last, handed := m.handed[u]
-	return m.chains[u] == 0 || handed && m.chains[u] == last.entry+1 && bytes.HasPrefix([]byte(last.key), prefix)
+	last, went := m.handed[u]
+	on := last.left || m.block.policy.Transfers || bytes.HasPrefix([]byte(last.key), prefix)
+	return m.chains[u] == 0 || went && on && m.chains[u] == last.entry+1
 }
 
-// handed is that an object went to another scope: the last key of it.
+// handed is that an object went to another scope: the last key of it, or that it left.
 type handed struct {
 	entry int64
 	key   string
+	left  bool
 }
 
 // closedWith is what comes home of a scope other than what the model of that says it closed with.
@@ -346,6 +363,7 @@ func (m *Model) closedWith(t *homecoming) (differ []string) {
 	for i := range min(len(t.keys), len(want.keys)) {
 		look(sameKv(&t.keys[i], &want.keys[i]), "%+v comes home, and it held %+v", t.keys[i], want.keys[i])
 	}
+	look(maps.Equal(t.received, want.received), "decisions %v come home, and it held %v", t.received, want.received)
 	look(maps.Equal(t.leases, want.leases), "leases %+v come home, and it held %+v", t.leases, want.leases)
 	look(maps.EqualFunc(t.redirects, want.redirects, func(a, b scope.Redirect) bool { return same(a, b) }), "redirects %+v come home, and it held %+v", t.redirects, want.redirects)
 	look(maps.EqualFunc(t.charges, want.charges, func(a, b charge) bool { return a.amount == b.amount && slices.Equal(a.entries, b.entries) }),

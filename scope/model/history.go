@@ -50,7 +50,7 @@ func (m *Model) compareVersions(d *Differences, s *scope.State, newest *scope.Ke
 			d.look(!ok || string(is.Value) == string(kv.Value), "version %d of %s is %q, want %q", number, newest.UID, is.Value, kv.Value)
 			d.look(ok || number < first && m.view.Compacted > 0, "version %d of %s has no content", number, newest.UID)
 		}
-		if number--; v.Entry.Class == lineage.CameHome { // those between are another scope's
+		if number--; v.Entry.Class == lineage.CameHome || v.Entry.Class == lineage.Received { // those between are another scope's
 			number, foreign = m.went[v.Entry.Prev-1], v.Entry.Prev == 0
 		}
 		return len(*d) == 0

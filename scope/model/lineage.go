@@ -18,6 +18,7 @@ var reckoned = map[lineage.Class]bool{
 	lineage.AliasUnbind: true, lineage.AliasFollow: true, lineage.HandedOver: true, lineage.Compact: true, lineage.Failed: true,
 	lineage.Claim: true, lineage.Access: true, lineage.Opened: true, lineage.Voted: true, lineage.Reconcile: true, lineage.Closed: true,
 	lineage.Rejoined: true, lineage.SetAside: true, lineage.CameHome: true, lineage.Folded: true,
+	lineage.Sent: true, lineage.Received: true, lineage.Declined: true, lineage.Left: true, lineage.Kept: true,
 }
 
 // reckons reports whether the model makes an entry itself. That a decision which was carried does not take effect is

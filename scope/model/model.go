@@ -39,7 +39,7 @@ type Model struct {
 	founded   map[aweigh.ScopeID]*takeover // what the scopes below began with
 	homings   map[string]*homing           // of scopes that are ordered to come home, by their prefixes
 	folding   map[aweigh.Hash]bool         // motions that scopes come home
-	handed    map[aweigh.UID]handed        // objects that went to scopes below
+	handed    map[aweigh.UID]handed        // objects that went to other scopes
 	went      map[int64]int64              // by the entry of an object that went: the number of its version
 	islands   map[aweigh.ScopeID]*isle     // on record
 	warmth    warmth
@@ -80,6 +80,8 @@ type View struct {
 	leases    map[int64]Lease
 	objects   map[aweigh.UID]object
 	redirects map[string]scope.Redirect
+	sent      map[string]sent // names that are on their way to other scopes
+	received  map[string]bool // what was decided about names that other scopes sent, see decisionAbout
 	given     []scope.Delegation
 	folds     []fold
 	closed    bool // the scope went back to the one above
@@ -107,7 +109,7 @@ func open(g scope.Genesis) *Model {
 	}
 	m.view = &View{
 		Block: m.id, Time: g.Time, model: m, leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object),
-		redirects: make(map[string]scope.Redirect), access: scope.Access{Revision: 1},
+		redirects: make(map[string]scope.Redirect), sent: make(map[string]sent), received: make(map[string]bool), access: scope.Access{Revision: 1},
 		charges: make(map[string]charge), full: make(map[string]aweigh.Instant),
 	}
 	m.folding, m.homings, m.handed, m.went = make(map[aweigh.Hash]bool), make(map[string]*homing), make(map[aweigh.UID]handed), make(map[int64]int64)
@@ -174,6 +176,7 @@ type block struct {
 	carries  int64               // units that the motions which the block carries may still cost
 	isle     *taken              // what is taken of an island
 	homes    map[aweigh.UID]bool // identities of objects that came home
+	arrived  map[aweigh.UID]bool // likewise, that other scopes sent
 
 	entered int      // entries of told.Log that were looked at
 	differ  []string // what the lineage says otherwise
@@ -228,6 +231,7 @@ func (v *View) after(b *scope.Block) *View {
 	next.Height, next.Block, next.Time = h.Height, b.Hash(), h.Time
 	next.leases, next.objects = maps.Clone(v.leases), maps.Clone(v.objects)
 	next.redirects, next.given = maps.Clone(v.redirects), slices.Clone(v.given)
+	next.sent, next.received = maps.Clone(v.sent), maps.Clone(v.received)
 	next.charges, next.full = maps.Clone(v.charges), maps.Clone(v.full)
 	return &next
 }

@@ -88,7 +88,11 @@ func (m *Model) name(mut *scope.CheckedMutation, out *scope.Outcome) error {
 // nameable reports why there is nothing that a naming could change, or copy.
 func (m *Model) nameable(mut *scope.CheckedMutation) error {
 	n := mut.Naming
-	for _, key := range [][]byte{n.Key, n.To, n.From} {
+	keys := [][]byte{n.Key, n.To, n.From}
+	if n.Kind == scope.Send {
+		keys = keys[:1]
+	}
+	for _, key := range keys {
 		if len(key) > 0 && !m.owns(key, nil) {
 			return scope.ErrElsewhere
 		}
@@ -116,8 +120,11 @@ func (m *Model) mayName(mut *scope.CheckedMutation) (*scope.Approval, error) {
 
 // naming reports why a naming cannot be done now, and how it is.
 func (m *Model) naming(n *scope.Naming) (apply func() aweigh.UID, failure error) {
-	if n.Kind != scope.Unbind && m.full() {
+	if n.Kind != scope.Unbind && n.Kind != scope.Send && m.full() {
 		return nil, scope.ErrNoSpace
+	}
+	if n.Kind != scope.Fork && m.departs(n.Key, nil) {
+		return nil, scope.ErrSent
 	}
 	v := m.keys()[string(n.Key)]
 	var do func()
@@ -130,6 +137,8 @@ func (m *Model) naming(n *scope.Naming) (apply func() aweigh.UID, failure error)
 		return m.fork(n)
 	case scope.Rollback:
 		do, failure = m.rollback(n)
+	case scope.Send:
+		do, failure = m.send(n, v)
 	}
 	return func() aweigh.UID { do(); return v.UID }, failure
 }
@@ -147,6 +156,9 @@ func (m *Model) finds(n *scope.Naming) (all []scope.Found) {
 }
 
 func changedBy(n *scope.Naming) (keys [][]byte) {
+	if n.Kind == scope.Send {
+		return [][]byte{n.Key}
+	}
 	for _, key := range [][]byte{n.Key, n.To} {
 		if len(key) > 0 {
 			keys = append(keys, key)
@@ -181,7 +193,7 @@ func (m *Model) renames(n *scope.Naming, v scope.KeyValue) []change {
 		return m.puts(n.To, 0)
 	case scope.Move:
 		return append([]change{{key: n.Key, deletes: true}}, m.puts(n.To, 0)...)
-	case scope.Unbind:
+	case scope.Unbind, scope.Send:
 		return []change{{key: n.Key, deletes: true}}
 	}
 	return m.puts(n.Key, v.Lease)

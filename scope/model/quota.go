@@ -87,7 +87,7 @@ func asks(mut *scope.CheckedMutation) (all []ask) {
 			verb = "put"
 		}
 		for _, key := range [][]byte{mut.Naming.Key, mut.Naming.To} {
-			if len(key) > 0 {
+			if len(key) > 0 && (mut.Naming.Kind != scope.Send || string(key) == string(mut.Naming.Key)) {
 				all = append(all, ask{verb: verb, key: key})
 			}
 		}
@@ -207,7 +207,7 @@ func (m *Model) formed(mut *scope.CheckedMutation) bool {
 
 // paced counts a mutation at the rates of the entries that it is charged to, or says why none has room.
 func (m *Model) paced(mut *scope.CheckedMutation) error {
-	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw, scope.Rejoin, scope.Bring}, mut.Class) {
+	if slices.Contains([]scope.Class{scope.Govern, scope.Withdraw, scope.Rejoin, scope.Bring, scope.Carry}, mut.Class) {
 		return nil
 	}
 	now := m.block.Header.Time

@@ -123,6 +123,8 @@ func (m *Model) plan(t *scope.Txn) (path []bool, failure error) {
 			if why = m.readable(op.Range.Revision); op.Range.Revision > 0 && m.view.wasElsewhere(op.Key, op.End, op.Range.Revision) {
 				why = cmp.Or(why, scope.ErrCompacted)
 			}
+		case (op.Kind == scope.OpPut || op.Kind == scope.OpDelete) && failure == nil && m.departs(op.Key, op.End):
+			why = scope.ErrSent
 		case op.Kind == scope.OpPut && failure == nil:
 			why = m.checkPut(op)
 		}
@@ -336,5 +338,9 @@ func (m *Model) uid(key string) aweigh.UID {
 			}
 		}
 	}
-	return aweigh.NewUID(m.block.mutation.ID, m.block.changes)
+	u := aweigh.NewUID(m.block.mutation.ID, m.block.changes)
+	for len(m.view.received) > 0 && m.chains[u] != 0 { // liars of another scope sent an object with it
+		u = aweigh.NewUID(aweigh.Sum(u[:]), m.block.changes)
+	}
+	return u
 }

@@ -58,6 +58,7 @@ type world struct {
 	blocks  map[aweigh.Height]*scope.Block
 	keys    []votes.PrivateKey // of anchors, if epochs end
 	hands   []scope.Handover
+	last    func() scope.Finality           // of the newest block
 	below   map[aweigh.ScopeID]*model.Model // of the scopes below
 	added   func(*scope.Block)              // told of each block; nil: nothing is
 }
@@ -132,6 +133,7 @@ func (w *world) block(evidence scope.Evidence, bundles ...*scope.CheckedBundle) 
 	if w.added != nil {
 		w.added(b)
 	}
+	w.last = func() scope.Finality { return w.finality(e, h) }
 	res, err := w.state.Execute(b)
 	must(w.t, err)
 	w.store.Apply(res.Ops...)
