@@ -35,6 +35,7 @@ const (
 	Stopped   = "stopped"
 	Denied    = "denied"
 	NoIsland  = "no_island"
+	OnItsWay  = "on_its_way"
 )
 
 // problems maps errors to codes, the most specific first.
@@ -46,6 +47,7 @@ var problems = []struct {
 	{node.ErrStopped, connect.CodeUnavailable, Stopped},
 	{node.ErrUnread, connect.CodeUnavailable, Unread},
 	{node.ErrInstalling, connect.CodeUnavailable, Unread}, // another node may answer
+	{node.ErrOnItsWay, connect.CodeDeadlineExceeded, OnItsWay},
 	{node.ErrNoIsland, connect.CodeFailedPrecondition, NoIsland},
 	{node.ErrNoAnchor, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrUnseated, connect.CodeFailedPrecondition, Invalid},

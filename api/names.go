@@ -38,7 +38,7 @@ func (s *service) Name(ctx context.Context, req *connect.Request[aweighv1.NameRe
 	if err := failure(r); err != nil {
 		return nil, err
 	}
-	out := &aweighv1.NameResponse{Header: s.written(r), Repeated: len(r.Responses) == 0}
+	out := &aweighv1.NameResponse{Header: s.written(r), Repeated: len(r.Responses) == 0, Sent: r.Sent}
 	if !out.Repeated {
 		out.Uid = uidOf(r.Responses[0].UID)
 	}

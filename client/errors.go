@@ -38,6 +38,9 @@ var (
 	ErrDenied = errors.New("client: denied")
 	// ErrPending means that a write was ordered and waits for approval. See Pending.
 	ErrPending = errors.New("client: it waits for approval")
+	// ErrOnItsWay means that an object was sent to another scope, which had not decided yet when the client stopped
+	// waiting.
+	ErrOnItsWay = errors.New("client: it is on its way to another scope")
 	// ErrCompacted means that the revision was dropped by a compaction.
 	ErrCompacted = errors.New("client: the revision has been compacted")
 	// ErrFuture means that the revision does not exist yet.
@@ -86,7 +89,7 @@ func (g *Gone) Unwrap() error { return g.Cause }
 var kinds = map[string]error{
 	"undecided": ErrUndecided, "failed": ErrFailed, "pending": ErrPending, "unread": ErrUnread, "compacted": ErrCompacted,
 	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "expired": ErrExpired, "not_held": ErrNotHeld, "busy": ErrBusy, "stopped": ErrUnreachable,
-	"denied": ErrDenied, "no_island": ErrNoIsland,
+	"denied": ErrDenied, "no_island": ErrNoIsland, "on_its_way": ErrOnItsWay,
 }
 
 // failure is an error of a call, with the node's Problem.

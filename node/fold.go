@@ -161,12 +161,23 @@ func (f *folds) close() (err error) {
 	return err
 }
 
+// cameFrom is the scope from which an object came by an entry: it came home, or was sent.
+func cameFrom(e *lineage.Entry) (from aweigh.ScopeID, ok bool) {
+	switch e.Class {
+	case lineage.CameHome:
+		return scope.ParseHome(e.Reason)
+	case lineage.Received:
+		return scope.ParseReceived(e.Reason)
+	}
+	return from, false
+}
+
 // throughFolds adds to the entries about an object, newest first, those of scopes from which it came home. Of more than
 // limit entries, it leaves the newest.
 func (n *Node) throughFolds(ctx context.Context, entries []LineageEntry, more bool, limit int) ([]LineageEntry, bool, error) {
 	for i := 0; i < len(entries) && i+1 < limit; i++ {
-		from, ok := scope.ParseHome(entries[i].Reason)
-		if entries[i].Class != lineage.CameHome || !ok || i+1 < len(entries) && entries[i+1].Scope == from { // the latter is done
+		from, ok := cameFrom(&entries[i].Entry)
+		if !ok || i+1 < len(entries) && entries[i+1].Scope == from { // the latter is done
 			continue
 		}
 		p, err := n.archive(from)

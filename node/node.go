@@ -55,6 +55,7 @@ type Node struct {
 	silences     silences // of the node's own anchor
 	islands      islands
 	folds        folds
+	transfers    transfers
 
 	mu       sync.RWMutex
 	broken   map[aweigh.ScopeID]error
@@ -227,6 +228,7 @@ func (n *Node) live(ctx context.Context) error {
 	l.start("leases", n.followLeases)
 	l.start("islands", n.tendIslands)
 	l.start("folds", n.tendFolds)
+	l.start("names on their way", n.tendTransfers)
 	n.mu.Unlock()
 	var err error
 	select {

@@ -28,9 +28,13 @@ type Object struct {
 	Head    scope.Head     // as of which it was read
 }
 
-// went reports whether the object was handed over to another scope, so that the end of its history is not here.
+// went reports whether the object is in another scope, so that the end of its history is not here.
 func (o *Object) went() bool {
-	return len(o.Aliases) == 0 && len(o.Deeds) > 0 && o.Deeds[0].Class == lineage.HandedOver
+	if len(o.Aliases) > 0 || len(o.Deeds) == 0 {
+		return false
+	}
+	last := o.Deeds[0].Class
+	return last == lineage.HandedOver || last == lineage.Left
 }
 
 // ErrNoObject is wrapped if no object has a UID.

@@ -104,7 +104,7 @@ func requests(in *Replica) map[string][]byte {
 		"island":    slices.Concat([]byte(askIsland), canon.Encode(islandAsk{})),
 		"cosign":    slices.Concat([]byte(askCosign), canon.Encode(cosignAsk{})),
 	}
-	for kind := referral.AskLook; kind <= referral.AskProveRange; kind++ {
+	for kind := referral.AskLook; kind <= referral.AskReceive; kind++ {
 		body := canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: secret}}})
 		switch kind {
 		case referral.AskResolve:

@@ -30,10 +30,14 @@ const (
 // It judges the peer's rights before it looks at the state of this node.
 func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral.Question) ([]byte, error) {
 	e := n.epochs.epoch()
-	if ask.Kind != referral.AskSubmit && len(ask.Body) > foreignQuestion {
+	if ask.Kind != referral.AskSubmit && ask.Kind != referral.AskReceive && len(ask.Body) > foreignQuestion {
 		return nil, referral.ErrUnasked
 	}
-	if err := n.charge(ctx, p, foreignCost, foreignCostBytes+len(ask.Body)); err != nil {
+	work := foreignCost
+	if ask.Kind == referral.AskReceive { // a block, and the signatures of two proofs
+		work += 4 * foreignBlock
+	}
+	if err := n.charge(ctx, p, work, foreignCostBytes+len(ask.Body)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := n.deadline(ctx)
@@ -156,7 +160,7 @@ func readInquiry(ask *referral.Question) (q inquiry, err error) {
 	case referral.AskProveRange:
 		err = canon.Decode(ask.Body, &q.keys)
 		q.about = referral.Between(q.keys.Key, q.keys.End)
-	case referral.AskSubmit, referral.AskJudge, referral.AskOutcome:
+	case referral.AskSubmit, referral.AskJudge, referral.AskOutcome, referral.AskReceive:
 	default:
 		err = referral.ErrUnasked
 	}
@@ -166,7 +170,7 @@ func readInquiry(ask *referral.Question) (q inquiry, err error) {
 // refusesInquiry returns why a peer may not ask that, and ErrUnasked for keys that are not below the scope's prefix.
 func (n *Replica) refusesInquiry(p machine.Peer, q *inquiry) error {
 	if q.about == nil {
-		return n.excludes(p, false)
+		return n.excludesAsker(p, q)
 	}
 	if err := n.refuses(p, q.about); err != nil {
 		return err
@@ -185,6 +189,9 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 	switch q.Kind {
 	case referral.AskSubmit:
 		a.Body, err = n.submitForeign(ctx, p, q.Body, a)
+		return err
+	case referral.AskReceive:
+		a.Body, err = n.receiveForeign(ctx, q.Body, a)
 		return err
 	case referral.AskProve, referral.AskReferrals, referral.AskProveRange:
 		if err := n.charge(ctx, p, foreignBlock, 0); err != nil {

@@ -218,9 +218,17 @@ func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (machine.Receipt
 	return r, err
 }
 
-// Naming proposes a change of names in the scope that decides about them.
+// Naming proposes a change of names in the scope that decides about them. A Move between two scopes sends the object;
+// see transfer.
 func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (machine.Receipt, error) {
-	return n.route(ctx, referral.Keys(c.Key, c.To, c.From), scope.Name, canon.Encode(c), once, nil)
+	if c.Kind == scope.Send {
+		return n.transfer(ctx, c, once)
+	}
+	r, err := n.route(ctx, referral.Keys(c.Key, c.To, c.From), scope.Name, canon.Encode(c), once, nil)
+	if c.Kind == scope.Move && errors.Is(err, ErrSpans) {
+		return n.transfer(ctx, c, once)
+	}
+	return r, err
 }
 
 // route proposes a mutation, with the leases that it names, in the scope that decides about some keys. A mutation that

@@ -50,6 +50,7 @@ const (
 	exitBusy        = 11
 	exitHidden      = 12
 	exitProvisional = 13
+	exitOnItsWay    = 14
 	exitInterrupted = 130
 )
 
@@ -76,6 +77,7 @@ const exitHelp = `Exit codes:
   11 a node takes no more at the moment, and did nothing; try again later
   12 the content to sign has a part that this version cannot show: nothing was signed
   13 an island decided provisionally: no decision of the scope yet
+  14 an alias is on its way to another scope, which has not decided yet
   130 a signal interrupted it before it was done`
 
 // errUsage is wrapped by errors about the command line.
@@ -167,6 +169,7 @@ var codes = []struct {
 	{replay.ErrMismatch, exitUnverified},
 	{errUnclaimed, exitUnverified},
 	{client.ErrPending, exitPending},
+	{client.ErrOnItsWay, exitOnItsWay},
 	{errFewer, exitCompare},
 	{errNotCarried, exitCompare},
 	{errRefused, exitCompare},

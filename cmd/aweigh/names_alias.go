@@ -52,7 +52,11 @@ func (a *app) aliasMove() *cobra.Command {
 		Long: "NEW takes the place of NAME in one change that is final or not. The key of NAME is deleted,\n" +
 			"and that of NEW is put, in one revision. For a while NAME as an alias (org@example/motd)\n" +
 			"still leads to the object, with a warning, unless it comes to name another; as a key\n" +
-			"(/org/example/motd) it is not found.\n\n" + nameHelp,
+			"(/org/example/motd) it is not found.\n" +
+			"\n" +
+			"Where NEW belongs to another scope, the object is sent there with its UID, if it has no other\n" +
+			"alias and no lease. Both scopes decide, the other one by its own rules. Until it has, NAME can\n" +
+			"be read and does not change; no redirect stays.\n\n" + nameHelp,
 	}
 	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, counted from when the move can take effect at the latest (--valid-for); 8760h at most")
 	none := c.Flags().Bool("no-redirect", false, "leave no redirect under the old name")

@@ -69,7 +69,11 @@ func (p Printer) Named(req *aweighv1.NameRequest, r *aweighv1.NameResponse) erro
 			ToBase64  []byte  `json:"to_base64,omitempty"`
 			UntilNs   int64   `json:"until_ns,omitempty"`
 			Repeated  bool    `json:"repeated,omitempty"` // answered from the record
-		}{Header: headerJSON(r.Header), Change: kind, UID: r.Uid, UntilNs: req.UntilNs, Repeated: r.Repeated}
+			Sent      bool    `json:"sent,omitempty"`     // to another scope, which received the object
+		}{Header: headerJSON(r.Header), Change: kind, UID: r.Uid, UntilNs: req.UntilNs, Repeated: r.Repeated, Sent: r.Sent}
+		if r.Sent {
+			out.UntilNs = 0
+		}
 		if len(req.Key) > 0 {
 			out.Key, out.KeyBase64 = bytesField(req.Key)
 		}
@@ -85,7 +89,10 @@ func (p Printer) Named(req *aweighv1.NameRequest, r *aweighv1.NameResponse) erro
 	switch req.Kind {
 	case aweighv1.NameRequest_KIND_MOVE:
 		what += ", and " + Key(req.Key) + " no more"
-		if req.UntilNs != 0 {
+		switch {
+		case r.Sent:
+			what += " (the object went to another scope, with its history; no redirect stays)"
+		case req.UntilNs != 0:
 			what += fmt.Sprintf(" (as an alias it leads there until %s; the key is deleted)", instant(req.UntilNs))
 		}
 	case aweighv1.NameRequest_KIND_UNBIND:

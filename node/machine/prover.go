@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -100,6 +101,46 @@ func (p *Prover) minutes(id votes.MotionID) (*scope.Minutes, error) {
 		return m, err
 	}
 	return p.History.Minutes(id)
+}
+
+// Sent proves that a name is on its way to another scope. Errors are those of Key.
+func (p *Prover) Sent(sent *scope.Sent) (*scope.TransferProof, error) {
+	a, e, err := p.ancestryOf(sent.Entry)
+	if err != nil {
+		return nil, err
+	}
+	at := e.Height
+	m, err := p.minutes(votes.MotionID(e.Mutation))
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		at = m.Motion.Height
+	}
+	b, _, err := p.origin(at)
+	if err != nil {
+		return nil, err
+	}
+	return scope.NewTransferSent(a, p.State, sent, b)
+}
+
+// Decided proves what an entry of the lineage tells about a name that another scope sent. Errors are those of Key.
+func (p *Prover) Decided(entry int64) (*scope.TransferProof, error) {
+	a, _, err := p.ancestryOf(entry)
+	if err != nil {
+		return nil, err
+	}
+	return scope.NewTransferDecided(a, p.State, entry)
+}
+
+// ancestryOf returns an entry, and the ancestry of a block above the one that made it.
+func (p *Prover) ancestryOf(entry int64) (a scope.Ancestry, e lineage.Entry, err error) {
+	e, ok, err := p.State.Lineage().Entry(entry)
+	if err != nil || !ok {
+		return a, e, errors.Join(err, fmt.Errorf("node: entry %d of the lineage is missing", entry))
+	}
+	a, err = p.Ancestry(e.Height)
+	return a, e, err
 }
 
 // Ancestry returns the ancestry of the newest final block above a height that can be proven. Errors wrap ErrUncovered

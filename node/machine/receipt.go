@@ -11,4 +11,5 @@ type Receipt struct {
 	Height aweigh.Height
 	Epoch  aweigh.Epoch // of the block; for a mutation applied before the request, the newest that the node knows
 	Scope  aweigh.ScopeID
+	Sent   bool // a change of names moved an object to another scope, which received it
 }

@@ -26,6 +26,9 @@ const (
 	AskEvents    = 9 // the changes since a revision: a Watch; Events
 	// AskProveRange asks for the proof of what keys hold: a foreignKeys; a scope.RangePart.
 	AskProveRange = 10
+	// AskReceive asks to decide about a name that another scope sent, and for the proof of that: a scope.TransferProof
+	// both times.
+	AskReceive = 11
 )
 
 // Question is a question to an anchor of a scope from a node that does not hold the scope.
@@ -125,7 +128,7 @@ func (a *Question) Pins() bool { return a.Kind == AskLook || a.Kind == AskEvents
 
 // Proves reports whether an answer to the question is a proof, so that one answer suffices.
 func (a *Question) Proves() bool {
-	return a.Kind == AskProve || a.Kind == AskReferrals || a.Kind == AskProveRange
+	return a.Kind == AskProve || a.Kind == AskReferrals || a.Kind == AskProveRange || a.Kind == AskReceive
 }
 
 // brevity reports whether some anchors may answer the question with a hash.

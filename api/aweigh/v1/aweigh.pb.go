@@ -197,7 +197,7 @@ type NameRequest_Kind int32
 const (
 	NameRequest_KIND_UNSPECIFIED NameRequest_Kind = 0
 	NameRequest_KIND_BIND        NameRequest_Kind = 1 // to becomes a further alias of the object that key names
-	NameRequest_KIND_MOVE        NameRequest_Kind = 2 // to takes the place of key
+	NameRequest_KIND_MOVE        NameRequest_Kind = 2 // to takes the place of key; if it belongs to another scope, the object is sent there
 	NameRequest_KIND_UNBIND      NameRequest_Kind = 3 // key names nothing any more; the last alias retires the object
 	NameRequest_KIND_FORK        NameRequest_Kind = 4 // to names a new object, whose first content is that at place
 	NameRequest_KIND_ROLLBACK    NameRequest_Kind = 5 // the object gets the content at place again
@@ -6902,7 +6902,9 @@ type NameResponse struct {
 	Uid    string                 `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"` // of a fork, the new one; empty if repeated
 	// The request had become final before, and this answer comes from the record,
 	// which keeps revision and block and nothing else.
-	Repeated      bool `protobuf:"varint,3,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	Repeated bool `protobuf:"varint,3,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	// KIND_MOVE: to belongs to another scope, which has received the object. key leads nowhere.
+	Sent          bool `protobuf:"varint,4,opt,name=sent,proto3" json:"sent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6954,6 +6956,13 @@ func (x *NameResponse) GetUid() string {
 func (x *NameResponse) GetRepeated() bool {
 	if x != nil {
 		return x.Repeated
+	}
+	return false
+}
+
+func (x *NameResponse) GetSent() bool {
+	if x != nil {
+		return x.Sent
 	}
 	return false
 }
@@ -11291,11 +11300,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05Place\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x10\n" +
-	"\x03sub\x18\x03 \x01(\rR\x03sub\"g\n" +
+	"\x03sub\x18\x03 \x01(\rR\x03sub\"{\n" +
 	"\fNameResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x1a\n" +
-	"\brepeated\x18\x03 \x01(\bR\brepeated\"v\n" +
+	"\brepeated\x18\x03 \x01(\bR\brepeated\x12\x12\n" +
+	"\x04sent\x18\x04 \x01(\bR\x04sent\"v\n" +
 	"\x0eResolveRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\"\n" +
