@@ -31,8 +31,11 @@ const (
 	transferPause = 200 * time.Millisecond
 	// mostTransferPause is how long it waits after several of them.
 	mostTransferPause = 10 * time.Second
-	// transfersAtOnce bounds the names of a scope that a node carries at a time.
-	transfersAtOnce = 16
+	// transfersAtOnce bounds the names of a scope that a node carries at a time. Those of a scope that cannot decide stay
+	// among them.
+	transfersAtOnce = 1000
+	// maxTransfersSeen bounds the names whose turn a node knows.
+	maxTransfersSeen = 20_000
 )
 
 // transfers are the names that a node carries.
@@ -79,8 +82,11 @@ func (n *Node) tendTransfersOf(p *Replica) (waits bool, err error) {
 	t, size := &n.transfers, p.LastHead().LineageSize
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.since == nil {
-		t.since, t.busy, t.looked = make(map[aweigh.Hash]time.Time), make(map[aweigh.Hash]bool), make(map[aweigh.ScopeID]int64)
+	if t.busy == nil {
+		t.busy, t.looked = make(map[aweigh.Hash]bool), make(map[aweigh.ScopeID]int64)
+	}
+	if t.since == nil || len(t.since) > maxTransfersSeen { // other nodes carried most of them
+		t.since = make(map[aweigh.Hash]time.Time)
 	}
 	if was, ok := t.looked[p.id]; ok && was == size {
 		return false, nil
