@@ -31,8 +31,8 @@ const (
 	transferPause = 200 * time.Millisecond
 	// mostTransferPause is how long it waits after several of them.
 	mostTransferPause = 10 * time.Second
-	// transfersAtOnce bounds the names of a scope that a node carries at a time. Those of a scope that cannot decide stay
-	// among them.
+	// transfersAtOnce bounds the names of a scope that a node carries at a time. Those of a scope that cannot decide
+	// stay among them.
 	transfersAtOnce = 1000
 	// maxTransfersSeen bounds the names whose turn a node knows.
 	maxTransfersSeen = 20_000

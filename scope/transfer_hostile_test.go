@@ -32,8 +32,9 @@ func (r *realm) invents(above *realm, author votes.PrivateKey, u aweigh.UID, to 
 	h := a.Head.Header
 	h.LineageSize, h.LineageRoot = 1, e.Hash()
 	a.Head = Finality{Header: h, Certificate: r.certificate(r.epoch(), h)}
+	of := originIn(b, 0)
 	p := &TransferProof{
-		Ancestry: a, Entry: Listed{Entry: e, Place: lineage.Inclusion{Size: 1}}, Kv: &v, To: []byte(to), Until: until, Number: number, Signed: originIn(b, 0),
+		Ancestry: a, Entry: Listed{Entry: e, Place: lineage.Inclusion{Size: 1}}, Kv: &v, To: []byte(to), Until: until, Number: number, Asked: of.asked(),
 	}
 	if err := p.Verify(above.g.Hash()); err != nil {
 		r.t.Fatalf("%v", err)
@@ -90,7 +91,7 @@ func TestLiarsSendInNoOthersName(t *testing.T) {
 		t.Fatalf("of an author without rights: %s %s, %v", out.Code, out.Reason, to.live())
 	}
 	victim := testKey(t, 77).Public()
-	p.Entry.Entry.Author, p.Signed.Author = victim.ID(), victim
+	p.Entry.Entry.Author, p.Asked.Author = victim.ID(), victim
 	h := &p.Ancestry.Head
 	h.Header.LineageRoot = p.Entry.Entry.Hash()
 	h.Certificate = from.certificate(from.epoch(), h.Header)

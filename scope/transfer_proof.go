@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // TransferProof shows that a scope sent a name to another one, or what that decided, by an entry of its lineage. A
@@ -20,7 +21,23 @@ type TransferProof struct {
 	To       []byte         // likewise, as in Sent
 	Until    aweigh.Instant // likewise
 	Number   int64          // likewise
-	Signed   Origin         // likewise: the author's signature on the mutation that sent it; its block is left out
+	Asked    *SignedBy      // likewise: that the author asked for it
+}
+
+// SignedBy shows that an author signed a mutation.
+type SignedBy struct {
+	_        struct{} `cbor:",toarray"`
+	Mutation []byte   // encoding
+	Author   votes.PublicKey
+	Bundle   []aweigh.Hash // the identities of all mutations that Author signed with it
+	Reserve  int64         // of that bundle
+	Bundled  uint32        // its place among them
+	Signed   []byte        // Author's signature on the bundle
+}
+
+// asked is the part of an Origin that shows that.
+func (o *Origin) asked() *SignedBy {
+	return &SignedBy{Mutation: o.Mutation, Author: o.Author, Bundle: o.Bundle, Reserve: o.Reserve, Bundled: o.Bundled, Signed: o.Signed}
 }
 
 // Carrying brings a TransferProof from one scope to the other.
@@ -64,7 +81,7 @@ func NewTransferSent(a Ancestry, s *State, sent *Sent, origin *Block) (*Transfer
 		return nil, err
 	}
 	o, err := originOf(p.Entry.Entry.Mutation, origin, Finality{})
-	p.Signed = Origin{Mutation: o.Mutation, Author: o.Author, Bundle: o.Bundle, Reserve: o.Reserve, Bundled: o.Bundled, Signed: o.Signed}
+	p.Asked = o.asked()
 	return p, err
 }
 
@@ -91,9 +108,9 @@ func checkCarrying(content []byte) (*CheckedCarrying, error) {
 		return nil, fmt.Errorf("an entry of class %s, which sends nothing and decides about nothing that was sent", class)
 	case len(c.Key) > maxSentKey || len(e.Key) > maxSentKey || len(p.To) > maxSentKey || len(e.Reason) > maxSentReason:
 		return nil, fmt.Errorf("aliases of more than %d bytes, or a reason of more than %d", maxSentKey, maxSentReason)
-	case sent && (len(c.Key) > 0 || p.Kv == nil || len(p.To) == 0):
+	case sent && (len(c.Key) > 0 || p.Kv == nil || p.Asked == nil || len(p.To) == 0):
 		return nil, errors.New("what was sent, without the object, or with what it answers")
-	case !sent && (len(c.Key) == 0 || p.Kv != nil || len(p.To) > 0 || p.Until != 0 || p.Number != 0 || len(p.Signed.Mutation) > 0):
+	case !sent && (len(c.Key) == 0 || p.Kv != nil || len(p.To) > 0 || p.Until != 0 || p.Number != 0 || p.Asked != nil):
 		return nil, errors.New("a decision that names no alias, or with an object")
 	case sent && (p.Kv.UID.IsZero() || p.Kv.Version < 1 || p.Number < p.Kv.Version || p.Until < 1):
 		return nil, errors.New("what was sent as no version of an object")
@@ -138,10 +155,14 @@ func (p *TransferProof) verify(network aweigh.NetworkID) error {
 	switch {
 	case e.Scope != g.Hash() || !bytes.HasPrefix(e.Key, g.Prefix()):
 		return fmt.Errorf("scope %q decides nothing about %q", g.Prefix(), e.Key)
+	case e.Class != lineage.Sent && e.Class != lineage.Received && e.Class != lineage.Declined:
+		return fmt.Errorf("an entry of class %s, which sends nothing and decides about nothing that was sent", e.Class)
+	case e.Class != lineage.Sent && (p.Kv != nil || len(p.To) > 0 || p.Until != 0 || p.Number != 0 || p.Asked != nil):
+		return errors.New("a decision with an object")
 	case e.Class != lineage.Sent:
 		return nil
-	case p.Kv == nil:
-		return errors.New("what was sent, without the object")
+	case p.Kv == nil || p.Asked == nil:
+		return errors.New("what was sent, without the object, or without what its author signed")
 	case e.Posterior != sentTo(p.To, p.Until, p.Number):
 		return errors.New("it was sent to another alias, or until another time")
 	case e.Prior != p.Kv.Digest() || !bytes.Equal(e.Key, p.Kv.Key) || p.Kv.Version < 1:
@@ -153,7 +174,10 @@ func (p *TransferProof) verify(network aweigh.NetworkID) error {
 // asked verifies that the author of the entry asked for it, whatever the scope says.
 func (p *TransferProof) asked() error {
 	e := &p.Entry.Entry
-	m, err := p.Signed.signed(e.Scope)
+	o := Origin{
+		Mutation: p.Asked.Mutation, Author: p.Asked.Author, Bundle: p.Asked.Bundle, Reserve: p.Asked.Reserve, Bundled: p.Asked.Bundled, Signed: p.Asked.Signed,
+	}
+	m, err := o.signed(e.Scope)
 	if err != nil {
 		return err
 	}
@@ -162,7 +186,7 @@ func (p *TransferProof) asked() error {
 		return errors.New("a mutation that sends nothing")
 	}
 	switch {
-	case ID(p.Signed.Mutation) != e.Mutation || m.Author != e.Author || len(m.Grants) > 0 || m.Caller != e.Caller || m.Justification != e.Justification:
+	case ID(p.Asked.Mutation) != e.Mutation || m.Author != e.Author || len(m.Grants) > 0 || m.Caller != e.Caller || m.Justification != e.Justification:
 		return errors.New("another mutation or author than the entry names")
 	case n.Kind != Send || !bytes.Equal(n.Key, e.Key) || !bytes.Equal(n.To, p.To) || n.Until != p.Until || n.Object != p.Kv.UID:
 		return errors.New("the author sent something else")

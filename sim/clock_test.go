@@ -97,7 +97,7 @@ func TestClockAMinuteAheadStillVotes(t *testing.T) {
 		w.Nodes[2].crash(0)
 		var r machine.Reply
 		w.Nodes[0].submit("/a", &r)
-		votes := w.Run(30*time.Second, func() bool { return r.Outcome != nil })
+		votes := w.Run(2*time.Minute, func() bool { return r.Outcome != nil })
 		if want := by != time.Hour; votes != want {
 			t.Errorf("%v: it votes is %v, want %v", by, votes, want)
 		}

@@ -141,7 +141,7 @@ func proofs(t *testing.T) map[string][]sample {
 	all := make(map[string][]sample)
 	for _, s := range []scenario.Scenario{
 		{Network: scenario.Network{Anchors: 4, EpochBlocks: 8}, Approval: scenario.Approval{Motions: 3, Keys: 2}, Load: scenario.Load{Clients: 2, Writes: 20}, Stop: 6 * time.Second},
-		{Network: scenario.Network{Anchors: 4}, Govern: []scenario.Motion{{Kind: "delegate", Prefix: "/b/", At: time.Second, Anchors: []int{0, 1}}}, Load: scenario.Load{Writes: 40, Keys: 4, Under: []string{"/b/"}}, Stop: 6 * time.Second},
+		{Network: scenario.Network{Anchors: 4, Transfers: true}, Govern: []scenario.Motion{{Kind: "delegate", Prefix: "/b/", At: time.Second, Anchors: []int{0, 1}}}, Load: scenario.Load{Writes: 40, Keys: 4, Under: []string{"/b/"}}, Stop: 6 * time.Second},
 		{Network: scenario.Network{Anchors: 4}, Roles: []scenario.Role{{Attacks: []string{"equivocate"}, Anchors: []int{3}, Rate: scenario.Whole}}, Load: scenario.Load{Writes: 30}, Stop: 6 * time.Second},
 	} {
 		w := newWorld(t, s)
@@ -151,11 +151,36 @@ func proofs(t *testing.T) map[string][]sample {
 		w.Run(w.Scenario.Stop, nil)
 		w.heal()
 		w.Run(10*time.Second, nil)
+		if s.Network.Transfers {
+			w.sends(t, "/sent", "/b/sent")
+		}
 		for _, c := range w.scopes {
 			samplesOf(t, c, all)
 		}
 	}
 	return all
+}
+
+// sends puts a key, and sends its object to another scope.
+func (w *World) sends(t *testing.T, key, to string) {
+	t.Helper()
+	w.writes(t, key[1:], 1, w.Nodes[0])
+	n := w.Nodes[0]
+	key += "0"
+	v, ok, err := n.state().NewestChange([]byte(key))
+	if err != nil || !ok {
+		t.Fatalf("%q is not there: %v", key, err)
+	}
+	m := w.mutation(scope.Txn{}, []byte("sends an object "))
+	m.Class, m.Content = scope.Name, canon.Encode(scope.Naming{
+		Kind: scope.Send, Object: v.UID, Key: []byte(key), To: []byte(to), Until: w.watch.time.from(w.now).Add(time.Hour),
+	})
+	var r machine.Reply
+	n.Submit(m, func(is machine.Reply) { r = is })
+	if !w.Run(time.Minute, func() bool { return r.Outcome != nil || r.Refused != nil }) || r.Outcome == nil || r.Outcome.Code != scope.Applied {
+		t.Fatalf("sending: %+v", r)
+	}
+	w.writes(t, "after", 3, w.Nodes...)
 }
 
 func samplesOf(t *testing.T, w *World, all map[string][]sample) {
@@ -203,6 +228,12 @@ func samplesOf(t *testing.T, w *World, all map[string][]sample) {
 				}
 			}
 		}
+	}
+	sent, err := p.State.Sent(1)
+	must.OK(err, "reading what was sent")
+	for i := range sent {
+		proof, err := p.Sent(&sent[i])
+		add(proof, err)
 	}
 	history := machine.History{Reader: n.Disk, Scope: w.id}
 	for at := p.State.Height(); at > 0; at-- {

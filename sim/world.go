@@ -205,6 +205,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 		return err
 	}
 	policy := scope.OpenPolicy(mode)
+	policy.Transfers = w.Scenario.Network.Transfers
 	if policy.Authors, err = w.Scenario.Authors(); err != nil {
 		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
 	}

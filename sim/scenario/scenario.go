@@ -57,6 +57,7 @@ type Network struct {
 	Reversal    int           `yaml:"reversal,omitempty"`    // epochs in which a motion can be reversed so that warnings are credited, likewise; 8
 	Group       string        `yaml:"group,omitempty"`       // anchors that weigh at a time, as "aweigh policy set --group" has it: 4..7,replace=2; all
 	Split       string        `yaml:"split,omitempty"`       // what scopes do about busy prefixes, as "aweigh policy set --split" has it; advise
+	Transfers   bool          `yaml:"transfers,omitempty"`   // whether names move from and to the root scope
 	Fold        string        `yaml:"fold,omitempty"`        // what becomes of such a scope that is quiet, as "aweigh policy set --fold" has it; advise
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
 	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, deletions, changes or nothing; nothing
