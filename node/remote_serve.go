@@ -33,16 +33,15 @@ func (n *Replica) serveForeign(ctx context.Context, p machine.Peer, ask referral
 	if ask.Kind != referral.AskSubmit && ask.Kind != referral.AskReceive && len(ask.Body) > foreignQuestion {
 		return nil, referral.ErrUnasked
 	}
-	work := foreignCost
-	if ask.Kind == referral.AskReceive { // a block, and the signatures of two proofs
-		work += 4 * foreignBlock
-	}
-	if err := n.charge(ctx, p, work, foreignCostBytes+len(ask.Body)); err != nil {
+	if err := n.charge(ctx, p, foreignCost, foreignCostBytes+len(ask.Body)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	q, err := readInquiry(&ask)
+	if err == nil {
+		err = n.chargeProof(ctx, p, &q)
+	}
 	if err == nil {
 		err = n.refusesInquiry(p, &q)
 	}
@@ -133,6 +132,7 @@ type inquiry struct {
 	watch referral.Watch
 	list  referral.RangeList
 	keys  foreignKeys
+	sent  *scope.TransferProof
 	about referral.Ranges // the keys that it reads; nil if it needs a part in the scope
 }
 
@@ -160,7 +160,9 @@ func readInquiry(ask *referral.Question) (q inquiry, err error) {
 	case referral.AskProveRange:
 		err = canon.Decode(ask.Body, &q.keys)
 		q.about = referral.Between(q.keys.Key, q.keys.End)
-	case referral.AskSubmit, referral.AskJudge, referral.AskOutcome, referral.AskReceive:
+	case referral.AskReceive:
+		q.sent, _ = scope.DecodeTransferProof(ask.Body) // of what is none, only a peer that may read hears
+	case referral.AskSubmit, referral.AskJudge, referral.AskOutcome:
 	default:
 		err = referral.ErrUnasked
 	}
@@ -191,7 +193,7 @@ func (n *Replica) answerForeign(ctx context.Context, p machine.Peer, q *inquiry,
 		a.Body, err = n.submitForeign(ctx, p, q.Body, a)
 		return err
 	case referral.AskReceive:
-		a.Body, err = n.receiveForeign(ctx, q.Body, a)
+		a.Body, err = n.receiveForeign(ctx, q.sent, a)
 		return err
 	case referral.AskProve, referral.AskReferrals, referral.AskProveRange:
 		if err := n.charge(ctx, p, foreignBlock, 0); err != nil {

@@ -72,11 +72,7 @@ func (n *Node) tendTransfers(ctx context.Context) {
 
 // tendTransfersOf begins to carry names of a scope whose turn it is. It reports whether some wait for their turn.
 func (n *Node) tendTransfersOf(p *Replica) (waits bool, err error) {
-	rank := -1
-	if !p.vacant.Load() && n.anchor.Load() != nil {
-		rank = p.seatRank()
-	}
-	if rank < 0 {
+	if p.vacant.Load() || n.anchor.Load() == nil {
 		return false, nil
 	}
 	t, size := &n.transfers, p.LastHead().LineageSize
@@ -94,6 +90,12 @@ func (n *Node) tendTransfersOf(p *Replica) (waits bool, err error) {
 	sent, err := p.sent(transfersAtOnce)
 	if err != nil {
 		return false, err
+	}
+	rank := 0
+	if len(sent) > 0 {
+		if rank = p.seatRank(); rank < 0 {
+			return false, nil
+		}
 	}
 	for i := range sent {
 		s := sent[i]
@@ -314,7 +316,7 @@ func (n *Replica) decided(ctx context.Context, is scope.Received, err error) (pr
 
 // receive decides as this node's anchor, with the others, about what another scope sent, unless that is done.
 func (n *Replica) receive(ctx context.Context, sent *scope.TransferProof) (*scope.TransferProof, error) {
-	if sent.Kv == nil || sent.Entry.Entry.Class != lineage.Sent {
+	if sent == nil || sent.Kv == nil || sent.Entry.Entry.Class != lineage.Sent {
 		return nil, fmt.Errorf("%w: nothing that was sent", scope.ErrProof)
 	}
 	is, ok, err := n.received(ctx, sent)
@@ -330,19 +332,28 @@ func (n *Replica) receive(ctx context.Context, sent *scope.TransferProof) (*scop
 // excludesAsker is excludes for a question about no key. An anchor of a scope that sent a name here hears of that.
 func (n *Replica) excludesAsker(p machine.Peer, q *inquiry) error {
 	err := n.excludes(p, false)
-	if q.Kind == referral.AskReceive && errors.Is(err, scope.ErrNoReader) && n.sends(p, q.Body) {
+	if q.Kind == referral.AskReceive && errors.Is(err, scope.ErrNoReader) && n.sends(p, q.sent) {
 		return nil
 	}
 	return err
 }
 
-// sends reports whether a peer that may not read the scope brings what its own scope sent. It hears what was decided.
-func (n *Replica) sends(p machine.Peer, proof []byte) bool {
-	if may, err := n.withinNow(p); !may || err != nil {
-		return false
+// foreignSignature is what it takes to verify a signature, in µs.
+const foreignSignature = 50
+
+// chargeProof takes what a block and the signatures of two proofs cost from the budget of a peer, before they are
+// verified. A proof that no block would take is dropped.
+func (n *Replica) chargeProof(ctx context.Context, p machine.Peer, q *inquiry) error {
+	if q.sent == nil || q.sent.Brief(n.Limits()) != nil {
+		q.sent = nil
+		return nil
 	}
-	sent, err := scope.DecodeTransferProof(proof)
-	if err != nil {
+	return n.charge(ctx, p, foreignBlock+2*foreignSignature*q.sent.Signatures(), 0)
+}
+
+// sends reports whether a peer that may not read the scope brings what its own scope sent. It hears what was decided.
+func (n *Replica) sends(p machine.Peer, sent *scope.TransferProof) bool {
+	if may, err := n.withinNow(p); !may || err != nil || sent == nil {
 		return false
 	}
 	by, err := sent.By(n.genesis.Network())
@@ -350,11 +361,7 @@ func (n *Replica) sends(p machine.Peer, proof []byte) bool {
 }
 
 // receiveForeign is receive for a node of another scope.
-func (n *Replica) receiveForeign(ctx context.Context, body []byte, a *referral.Answer) ([]byte, error) {
-	sent, err := scope.DecodeTransferProof(body)
-	if err != nil {
-		return nil, err
-	}
+func (n *Replica) receiveForeign(ctx context.Context, sent *scope.TransferProof, a *referral.Answer) ([]byte, error) {
 	decided, err := n.receive(ctx, sent)
 	if err != nil {
 		return nil, err

@@ -74,8 +74,9 @@ var (
 	ErrNoTransfers   = errors.New("scope: the policy lets no alias move to another scope, or come from there (names.transfers)")
 	ErrSendHere      = errors.New("scope: both aliases are of this scope: move the alias")
 
-	errNoTransfer = errors.New("scope: nothing was sent that this decides about")
-	errReceived   = errors.New("scope: this was decided before")
+	errNoTransfer   = errors.New("scope: nothing was sent that this decides about")
+	errManyReceived = fmt.Errorf("scope: %d decisions about names that were sent are on record, as many as can be", maxTransfers)
+	errReceived     = errors.New("scope: this was decided before")
 )
 
 // sentTo is what an entry of class lineage.Sent names: where to, until when, and as which version of the object.
@@ -227,19 +228,19 @@ func (x *execution) receive(p *TransferProof) (failure, err error) {
 	}
 	as := &CheckedMutation{ID: x.mutation.ID, Mutation: Mutation{Author: sent.Author, Class: Name}, Naming: &Naming{Kind: Bind, To: p.To}}
 	if x.names.Received >= x.bounds.Transfers {
-		return ErrTransfers, nil
+		return errManyReceived, nil
 	}
 	if failure := x.paced(as); failure != nil { // it can be carried again later
 		return failure, nil
 	}
-	why, err := x.declines(p, as)
+	why, last, err := x.declines(p, as)
 	if err != nil || x.purse.empty {
 		return why, err
 	}
 	rec := Received{Taken: why == nil, Scope: x.next.head.Scope, Entry: x.nextEntry()}
 	if why != nil {
 		x.enter(lineage.Entry{Class: lineage.Declined, Key: p.To, Prior: id, Reason: reason(why)})
-	} else if err := x.arrives(p, id); err != nil {
+	} else if err := x.arrives(p, id, last); err != nil {
 		return nil, err
 	}
 	x.names.Received++
@@ -247,47 +248,47 @@ func (x *execution) receive(p *TransferProof) (failure, err error) {
 }
 
 // declines is the reason why the scope does not take what was sent to it: what its author could not put there itself.
-// as is a mutation of that author which binds the name.
-func (x *execution) declines(p *TransferProof, as *CheckedMutation) (why, err error) {
+// as is a mutation of that author which binds the name; last is that of mayReceive.
+func (x *execution) declines(p *TransferProof, as *CheckedMutation) (why error, last int64, err error) {
 	sent, lim := &p.Entry.Entry, &x.policy.Limits
 	rights := x.epoch.Rights(sent.Author)
 	put := Op{Kind: OpPut, Key: p.To}
 	approval, _ := x.policy.longest(&put, false, "") // of one key it never fails
 	switch {
 	case !x.policy.Transfers:
-		return ErrNoTransfers, nil
+		return ErrNoTransfers, 0, nil
 	case p.Number >= x.nextRevision(): // no scope has written so many
-		return errors.New("scope: no object has so many versions"), nil
+		return errors.New("scope: no object has so many versions"), 0, nil
 	case p.Until < x.block.Header.Time:
-		return errors.New("scope: it came too late"), nil
+		return errors.New("scope: it came too late"), 0, nil
 	case len(p.Kv.Value) > lim.ValueBytes:
-		return fmt.Errorf("scope: a value of %d bytes, at most %d are taken", len(p.Kv.Value), lim.ValueBytes), nil
+		return fmt.Errorf("scope: a value of %d bytes, at most %d are taken", len(p.Kv.Value), lim.ValueBytes), 0, nil
 	case !rights.permits(VerbAlias, p.To, nil):
-		return rights.unauthorized(VerbAlias, p.To, nil), nil
+		return rights.unauthorized(VerbAlias, p.To, nil), 0, nil
 	case approval != nil:
-		return errors.New("scope: a put of this key takes approval, which nothing that is sent can have"), nil
+		return errors.New("scope: a put of this key takes approval, which nothing that is sent can have"), 0, nil
 	case x.epoch.rules.Has(writeVerb):
-		return errors.New("scope: rules decide here what may be written, and judge nothing that is sent"), nil
+		return errors.New("scope: rules decide here what may be written, and judge nothing that is sent"), 0, nil
 	case x.policy.PartitionOf(p.To) != nil:
-		return errors.New("scope: the key is of a partition, which takes nothing that is sent"), nil
+		return errors.New("scope: the key is of a partition, which takes nothing that is sent"), 0, nil
 	case x.next.head.Full(x.policy):
-		return ErrNoSpace, nil
+		return ErrNoSpace, 0, nil
 	}
 	if err := lim.checkKey(p.To); err != nil {
-		return err, nil
+		return err, 0, nil
 	}
 	carrier := x.mutation // the author of what was sent pays for the key
 	x.mutation = as
 	why, err = x.free(p.To, len(p.Kv.Value))
 	x.mutation = carrier
 	if why != nil || err != nil {
-		return why, err
+		return why, 0, err
 	}
-	free, _, err := x.mayReceive(p.Kv.UID)
+	free, last, err := x.mayReceive(p.Kv.UID)
 	if err == nil && !free {
 		why = errors.New("scope: an object of this scope has the identity")
 	}
-	return why, err
+	return why, last, err
 }
 
 // mayReceive reports whether an object can come here that has an identity: none of the scope has it, or the one that
@@ -309,16 +310,12 @@ func (x *execution) mayReceive(u aweigh.UID) (ok bool, last int64, err error) {
 	return err == nil && (e.Class == lineage.Left || e.Class == lineage.HandedOver), o.End, err
 }
 
-// arrives writes what was sent under its new name.
-func (x *execution) arrives(p *TransferProof, id aweigh.Hash) error {
+// arrives writes what was sent under its new name; last is that of mayReceive.
+func (x *execution) arrives(p *TransferProof, id aweigh.Hash, last int64) error {
 	if err := x.deleteRedirect(p.To); err != nil {
 		return err
 	}
 	u := p.Kv.UID
-	_, last, err := x.mayReceive(u)
-	if err != nil {
-		return err
-	}
 	if x.arrived == nil {
 		x.arrived = make(map[aweigh.UID]bool)
 	}
@@ -333,6 +330,7 @@ func (x *execution) arrives(p *TransferProof, id aweigh.Hash) error {
 		Key: p.To, Value: p.Kv.Value, CreateRevision: at.main, ModRevision: at.main, Sub: at.sub, Version: p.Number + 1, UID: u, Entry: x.nextEntry(),
 	}
 	e := lineage.Entry{Class: lineage.Received, Key: p.To, Object: u, Prev: last, Prior: id, Reason: receivedReason(p.Entry.Entry.Scope, p.Kv.Key)}
+	var err error
 	if e.Posterior, err = x.store(&v); err != nil {
 		return err
 	}

@@ -54,10 +54,6 @@ type CheckedCarrying struct {
 	bytes   int
 }
 
-// maxTransferSigned bounds the signatures of a TransferProof, besides as many as a roster may have anchors. Each epoch
-// of the scopes on the way since their founding has those of a quorum.
-const maxTransferSigned = 1024
-
 const (
 	// maxSentKey bounds either name of what is sent, in bytes.
 	maxSentKey = 4 << 10
@@ -120,17 +116,28 @@ func checkCarrying(content []byte) (*CheckedCarrying, error) {
 
 // verify checks the proof, with the signatures of its certificates.
 func (c *CheckedCarrying) verify(lim Limits) error {
-	a := &c.Proof.Ancestry
-	if n, most := a.signatures(), maxTransferSigned+lim.Anchors; n > most {
-		return fmt.Errorf("%d signatures, at most %d are taken", n, most)
+	if err := c.Proof.Brief(lim); err != nil {
+		return err
 	}
-	root, _ := a.Root()
+	root, _ := c.Proof.Ancestry.Root()
 	c.network = root.Hash()
-	return c.Proof.verify(c.network)
+	_, err := c.Proof.verify(c.network)
+	return err
 }
 
-// signatures counts those of an ancestry.
-func (a *Ancestry) signatures() (n int) {
+// Brief returns an error if the proof has more signatures than those of a fold's step may have (Bringing), and so takes
+// too long to verify. It verifies nothing.
+func (p *TransferProof) Brief(lim Limits) error {
+	if n, most := p.Signatures(), maxRejoinSigned+lim.Anchors; n > most {
+		return fmt.Errorf("%w: %d signatures, at most %d are taken", ErrProof, n, most)
+	}
+	return nil
+}
+
+// Signatures is how many have to be verified, but for the author's. Each epoch of the scopes on the way since their
+// founding has those of a quorum.
+func (p *TransferProof) Signatures() (n int) {
+	a := &p.Ancestry
 	count := func(chain []Handover, head *Finality) {
 		for i := range chain {
 			n += len(chain[i].Final.Certificate.Signatures)
@@ -144,10 +151,16 @@ func (a *Ancestry) signatures() (n int) {
 	return n
 }
 
-func (p *TransferProof) verify(network aweigh.NetworkID) error {
-	if _, _, err := p.Ancestry.follow(network, p.Ancestry.Head.Header.Epoch); err != nil {
-		return err
+// verify checks everything, and gives the epoch of the scope's newest block.
+func (p *TransferProof) verify(network aweigh.NetworkID) (last *Epoch, err error) {
+	if _, last, err = p.Ancestry.follow(network, p.Ancestry.Head.Header.Epoch); err != nil {
+		return nil, err
 	}
+	return last, p.shows()
+}
+
+// shows checks what the proof says of its entry, and that the lineage of its head has that.
+func (p *TransferProof) shows() error {
 	if err := p.Ancestry.lists(&p.Entry); err != nil {
 		return err
 	}
@@ -196,10 +209,7 @@ func (p *TransferProof) asked() error {
 
 // By verifies the proof, and gives the roster of the scope that made it, as of its newest block. Errors wrap ErrProof.
 func (p *TransferProof) By(network aweigh.NetworkID) (r Roster, err error) {
-	if err := p.Verify(network); err != nil {
-		return r, err
-	}
-	last, _, err := p.Ancestry.epochs(p.Ancestry.Head.Header.Epoch)
+	last, err := p.verify(network)
 	if err != nil {
 		return r, fmt.Errorf("%w: %w", ErrProof, err)
 	}
@@ -208,10 +218,8 @@ func (p *TransferProof) By(network aweigh.NetworkID) (r Roster, err error) {
 
 // Verify checks everything that the proof claims, from the network's identity alone. Errors wrap ErrProof.
 func (p *TransferProof) Verify(network aweigh.NetworkID) error {
-	if err := p.verify(network); err != nil {
-		return fmt.Errorf("%w: %w", ErrProof, err)
-	}
-	return nil
+	_, err := p.By(network)
+	return err
 }
 
 // Encode is the proof's canonical encoding.

@@ -98,9 +98,9 @@ func (x *execution) unlike(u aweigh.UID, sub uint32) (aweigh.UID, error) {
 }
 
 // decision takes a record of what was decided about a name. Some came from other scopes, without an entry: there are no
-// more than a scope can receive, and than can be handed over.
+// more than a scope can receive, and than can be handed over at its founding and with each homecoming.
 func (i *Import) decision(k []byte, rec SnapshotRecord) error {
-	if i.received++; i.received > i.state.bounds.Transfers+int64(i.state.bounds.HandKeys) {
+	if i.received++; i.received > i.state.bounds.Transfers+(1+i.state.head.Folded)*int64(i.state.bounds.HandKeys) {
 		return fmt.Errorf("%w: more decisions about names than a scope takes", ErrInvalid)
 	}
 	i.element(k, rec.Value)

@@ -141,7 +141,7 @@ var boundsApart = reasons(map[string]string{
 	"of what signatures, messages and files may hold, which is checked before a state is known": "scope.MaxProofs scope.overhead scope.maxRevocation " +
 		"scope.maxDecisions scope.maxAttested scope.maxAnchorName scope.maxPeerName scope.MaxDescendants scope.MaxProofBytes scope.MaxRangeLeaves scope.maxWay scope.maxHeldKeys scope.maxHeldBytes " +
 		"scope.MaxCaller scope.MaxGrants scope.MaxReach scope.MaxKeepAlives scope.maxAccess scope.maxAccessName scope.MaxHashCost scope.maxTxnFactor scope.mostReserve scope.maxReceipts scope.mostUsages " +
-		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL scope.maxRejoinBundles scope.maxRejoinHandovers scope.maxRejoinSigned scope.maxTransferSigned scope.maxSentKey scope.maxSentReason scope.MaxTransfer scope.receivedBytes scope.asideAnEntry scope.maxHomeParts " +
+		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL scope.maxRejoinBundles scope.maxRejoinHandovers scope.maxRejoinSigned scope.maxSentKey scope.maxSentReason scope.MaxTransfer scope.receivedBytes scope.asideAnEntry scope.maxHomeParts " +
 		"votes.MaxBallot votes.MaxComment votes.MaxMotionBallot votes.maxSignature votes.MaxApprovers votes/box.MaxReasons votes/reconcile.MinMessage " +
 		"lineage.MaxSize lineage.maxPath alias.MaxKey alias.MaxSegments alias.MaxAction " +
 		"node/machine.maxEarly node/machine.maxOffered node/machine.maxCast node/machine.maxMeeting node/machine.meetRounds node/machine.HandoversAtOnce node/referral.maxReferrals",

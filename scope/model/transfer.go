@@ -144,7 +144,7 @@ func (m *Model) receive(mut *scope.CheckedMutation) error {
 		return errors.New("scope: this was decided before")
 	}
 	if int64(len(m.view.received)) >= m.bounds.Transfers {
-		return scope.ErrTransfers
+		return errors.New("scope: 10000 decisions about names that were sent are on record, as many as can be")
 	}
 	as := &scope.CheckedMutation{Mutation: scope.Mutation{Class: scope.Name, Author: e.Author}, Naming: &scope.Naming{Kind: scope.Bind, Key: p.To}}
 	if failure := m.paced(as); failure != nil {
