@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"reflect"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -175,10 +176,13 @@ func (w *world) execute(b *Block) *Result {
 	if err != nil {
 		w.t.Fatalf("execute: %v", err)
 	}
-	if lean, err := w.state.Lean().Execute(b); err != nil {
-		w.t.Fatalf("execute with nothing at hand: %v", err)
-	} else if lean.Head != res.Head {
-		w.t.Fatalf("with nothing at hand the state comes out as %+v, want %+v", lean.Head, res.Head)
+	closely := !testing.Short() || b.Header.Height < 4 || b.Header.Height%4 == 0
+	if closely {
+		if lean, err := w.state.Lean().Execute(b); err != nil {
+			w.t.Fatalf("execute with nothing at hand: %v", err)
+		} else if lean.Head != res.Head {
+			w.t.Fatalf("with nothing at hand the state comes out as %+v, want %+v", lean.Head, res.Head)
+		}
 	}
 	before, undo := w.head, Undo{}
 	if undo, err = w.state.Undo(b.Hash(), res.Ops, 1<<30); err != nil {
@@ -196,29 +200,38 @@ func (w *world) execute(b *Block) *Result {
 		w.t.Fatalf("the store opens at %+v, the result says %+v", w.state.Head(), res.Head)
 	}
 	next := *res.State(w.state.r)
-	if root, err := next.Lineage().Root(); err != nil || root != res.Head.LineageRoot {
+	epoch, born := next.epoch, next.born
+	if closely {
+		w.checkSame(next)
+	}
+	if !w.skip && closely {
+		w.checkDigest()
+		if h := b.Header.Height; w.bribed || h > 2 && h%8 != 0 {
+			// not audited: its program is another, or for want of time
+		} else if err := (Audit{Reader: w.r, Genesis: &w.g, Bounds: next.bounds}).Newest(before, b, undo); err != nil {
+			w.t.Fatalf("block %d: the audit ends with %v", b.Header.Height, err)
+		}
+	}
+	w.state.epoch, w.state.born = epoch, born // so that nothing decodes them again
+	w.head = &b.Header
+	return res
+}
+
+// checkSame compares the state that a block led to with the one that the store opens with.
+func (w *world) checkSame(next State) {
+	w.t.Helper()
+	if root, err := next.Lineage().Root(); err != nil || root != next.head.LineageRoot {
 		w.t.Fatalf("the result carries a log with root %s, %v", root.Short(), err)
 	}
 	if e, err := w.state.Epoch(); err != nil || !bytes.Equal(e.Encode(), next.epoch.Encode()) {
 		w.t.Fatalf("the store opens in another epoch: %v", err)
 	}
-	under := next.bounds // a test may have set others
-	next.bounds = w.state.bounds
+	next.bounds = w.state.bounds // a test may have set others
 	next.log, next.epoch, next.pending, next.counted, next.warm, next.named, next.used, next.own, next.born = nil, nil, nil, nil, nil, nil, nil, nil, nil
 	next.current = nil
 	if !reflect.DeepEqual(next, *w.state) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
 	}
-	if !w.skip {
-		w.checkDigest()
-		if h := b.Header.Height; w.bribed || h > 2 && h%8 != 0 {
-			// not audited: its program is another, or for want of time
-		} else if err := (Audit{Reader: w.r, Genesis: &w.g, Bounds: under}).Newest(before, b, undo); err != nil {
-			w.t.Fatalf("block %d: the audit ends with %v", b.Header.Height, err)
-		}
-	}
-	w.head = &b.Header
-	return res
 }
 
 // one executes one mutation that must apply.

@@ -170,7 +170,7 @@ func TestTransfersAreTheModels(t *testing.T) {
 			}
 		}
 	})
-	if received == 0 || declined == 0 {
+	if !testing.Short() && (received == 0 || declined == 0) { // few draws may well show one of both only
 		t.Errorf("%d objects were received, and %d declined", received, declined)
 	}
 }
