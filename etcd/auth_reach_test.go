@@ -15,6 +15,7 @@ import (
 // TestPermissionsFollowAliases: a user who may write below a prefix changes no object that has an alias elsewhere, by
 // any call; and what it may do with keys that have no such alias stays the same.
 func TestPermissionsFollowAliases(t *testing.T) {
+	t.Parallel()
 	w := newUsers(t)
 	root, writer := w.as(t, "root"), w.as(t, "writer")
 	put := func(ctx context.Context, key string) error {

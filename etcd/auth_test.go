@@ -433,6 +433,7 @@ func TestTokensThatAreNone(t *testing.T) {
 // refused and its watch ended, as etcd does; its password is refused; and one that is created anew under the name gets
 // no token's rights back.
 func TestDeletedUsersClientsAreRefused(t *testing.T) {
+	t.Parallel()
 	w := newUsers(t)
 	live, root := w.as(t, "reader"), w.as(t, "root")
 	read := func() error { return second(w.Range(live, &etcdpb.RangeRequest{Key: []byte("/a/1")})) }
@@ -482,6 +483,7 @@ func TestWatchesEndWithThePassword(t *testing.T) {
 
 // TestMalformedWatchesOfUsers: an invalid watch is refused as such, for every user.
 func TestMalformedWatchesOfUsers(t *testing.T) {
+	t.Parallel()
 	w := newUsers(t)
 	for _, ctx := range []context.Context{w.ctx, w.as(t, "reader"), w.as(t, "root")} {
 		for _, r := range []*etcdpb.WatchCreateRequest{{Key: []byte("b"), RangeEnd: []byte("a")}, {Key: []byte("/a/1"), StartRevision: -1}, {}} {

@@ -245,6 +245,7 @@ func TestProtocolsShareThePort(t *testing.T) {
 // TestPasswordsOfTheGatewayWaitByAddress: the clients of the gateway are told apart by their addresses, which none of
 // them chooses.
 func TestPasswordsOfTheGatewayWaitByAddress(t *testing.T) {
+	t.Parallel()
 	for key, ok := range map[string]bool{"Authorization": true, "Grpc-Metadata-Hasleader": true, "Grpc-Metadata-" + gatewayPeer: false, "Grpc-Metadata-Aweigh-Gateway-Peer": false} {
 		if _, passes := headers(http.CanonicalHeaderKey(key)); passes != ok {
 			t.Errorf("%s passes: %v", key, passes)

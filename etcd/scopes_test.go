@@ -290,6 +290,7 @@ func TestCompactionGoesOverScopes(t *testing.T) {
 // TestWatchesReachScopesThatAreNotHeld: a node that holds the root scope alone delivers all changes in order, also
 // while the scope that it asks delegates keys.
 func TestWatchesReachScopesThatAreNotHeld(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, Config{})
 	w.put(t, "/b/0", []byte("v")) // it listens now
 	light := w.light(t)

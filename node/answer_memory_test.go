@@ -18,6 +18,7 @@ import (
 // TestAnswersShareABudget: reads wait for room, one of them may exceed the budget, small ones take none of it, and a
 // read that finds no room in time is refused as busy.
 func TestAnswersShareABudget(t *testing.T) {
+	t.Parallel()
 	const limit = 4 << 20
 	b := NewAnswerBudget(limit, 50*time.Millisecond, time.Hour)
 	ctx := t.Context()

@@ -81,6 +81,7 @@ func TestHashesCostWhatTheyTake(t *testing.T) {
 // TestAnchorsElsewherePayForTheirBundles: what anchors of other scopes may spend together is spent, so a bundle of one
 // of them is refused after a wait.
 func TestAnchorsElsewherePayForTheirBundles(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 1, quorum.BFT)
 	n := c.nodes[0]
 	const neighbour = machine.Peer("neighbour")

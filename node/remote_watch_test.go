@@ -177,6 +177,7 @@ func TestForeignWatchesAreTold(t *testing.T) {
 // TestHostileScopesMoveNoRevisions: whatever all who answer for a scope say of how far it is, no watch begins, is
 // compacted or goes on beyond the present.
 func TestHostileScopesMoveNoRevisions(t *testing.T) {
+	t.Parallel()
 	c, a, o := newRegions(t, quorum.Crash) // whose word is taken
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -300,6 +301,7 @@ func TestWatchedTransactionsMayBeLarge(t *testing.T) {
 // TestIdleScopesHoldNoWatchUp: a change in one of two scopes that the node does not hold is heard though the other
 // decides nothing, and its anchors have heard nothing of the first.
 func TestIdleScopesHoldNoWatchUp(t *testing.T) {
+	t.Parallel()
 	a, c := newHolders(t, func(i int, cfg *Config) {
 		if cfg.Follow = [][]byte{}; i == 3 {
 			cfg.Follow = [][]byte{[]byte("/b/")}

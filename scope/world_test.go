@@ -206,7 +206,7 @@ func (w *world) execute(b *Block) *Result {
 	}
 	if !w.skip && closely {
 		w.checkDigest()
-		if h := b.Header.Height; w.bribed || h > 2 && h%8 != 0 {
+		if h := b.Header.Height; w.bribed || h > 2 && h%8 != 0 || h == 1 && testing.Short() {
 			// not audited: its program is another, or for want of time
 		} else if err := (Audit{Reader: w.r, Genesis: &w.g, Bounds: next.bounds}).Newest(before, b, undo); err != nil {
 			w.t.Fatalf("block %d: the audit ends with %v", b.Header.Height, err)

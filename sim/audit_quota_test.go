@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/sim/scenario"
 )
@@ -12,6 +13,7 @@ import (
 // TestLeasesOverQuotaAreSeen gives the watch smaller quotas than the nodes have, or no quota where nodes have charged
 // leases.
 func TestLeasesOverQuotaAreSeen(t *testing.T) {
+	testshort.Skip(t)
 	s := scenario.Scenario{
 		Network: scenario.Network{Anchors: 4, Authors: []string{"all who=any leases=3 rate=1000"}}, Load: scenario.Load{Acts: 200, Leases: 2},
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 func TestEveryPackageHasAComment(t *testing.T) {
@@ -67,6 +69,7 @@ func packageComments(t *tree) (offences []string) {
 }
 
 func TestGoFilesAreFormatted(t *testing.T) {
+	testshort.Skip(t)
 	holds(t, formatted)
 	finds(t, formatted, map[string]string{
 		"a.go":      "package a\n\nvar x = 1\n",
