@@ -13,7 +13,6 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/votes"
 )
 
 // Once makes it safe to send a request to the same node again: a request with the same nonce, instant, justification,
@@ -219,7 +218,8 @@ func (n *Replica) currently(ctx context.Context) error {
 // Submit takes a bundle that its author signed and waits until all of its
 // mutations are final. The receipts are in the bundle's order.
 func (n *Replica) Submit(ctx context.Context, raw []byte) ([]machine.Receipt, error) {
-	b, err := scope.CheckBundle(raw, n.epochs.checker().Limits, votes.Verify)
+	c := n.epochs.checker()
+	b, err := scope.CheckBundleIf(raw, c.Limits, c.Verify, c.Proves)
 	if err == nil && isSignal(b) {
 		err = scope.ErrSignal
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/votes"
 )
 
 const (
@@ -396,10 +395,13 @@ func (n *Replica) chargeFrame(p machine.Peer, frame []byte) error {
 // submitForeign hands in a peer's bundle, as the peer's and not as one of this node's clients, and returns its
 // outcome.
 func (n *Replica) submitForeign(ctx context.Context, p machine.Peer, raw []byte, a *referral.Answer) ([]byte, error) {
-	if err := n.chargeFrame(p, machine.RawFrame(machine.TagBundle, raw)); err != nil {
+	frame := machine.RawFrame(machine.TagBundle, raw)
+	if err := n.chargeFrame(p, frame); err != nil {
 		return nil, err
 	}
-	b, err := scope.CheckBundle(raw, n.epochs.checker().Limits, votes.Verify)
+	msg, err := n.budgets.Check(n.epochs.checker(), p, frame)
+	in, _ := msg.(machine.BundleIn)
+	b := in.Bundle
 	if err == nil && isSignal(b) {
 		err = scope.ErrSignal
 	}
@@ -439,8 +441,7 @@ func (n *Replica) submitForeign(ctx context.Context, p machine.Peer, raw []byte,
 		a.Height, a.Revision = receipts[i].Height, max(a.Revision, receipts[i].Revision)
 	}
 	if v, err := n.views.open(); err == nil { // when that was
-		h := v.Head()
-		a.Time = h.Time
+		a.Time = v.Head().Time
 		if err := n.views.release(v); err != nil {
 			return nil, err
 		}

@@ -68,16 +68,20 @@ func checkBringing(content []byte) (*CheckedBringing, error) {
 // isPart reports whether it brings a part, rather than shows the way.
 func (b *Bringing) isPart() bool { return len(b.Part) > 0 }
 
+// signatures is how many the certificates of the handovers have.
+func (b *Bringing) signatures() (n int) {
+	for i := range b.Handovers {
+		n += len(b.Handovers[i].Final.Certificate.Signatures)
+	}
+	return n
+}
+
 // verify follows the handovers, and checks the signatures of their certificates, of a roster within some limits.
 func (c *CheckedBringing) verify(verify votes.Verifier, lim Limits) (err error) {
 	if c.isPart() {
 		return nil
 	}
-	n := 0
-	for i := range c.Handovers {
-		n += len(c.Handovers[i].Final.Certificate.Signatures)
-	}
-	if n > maxRejoinSigned+lim.Anchors {
+	if n := c.signatures(); n > maxRejoinSigned+lim.Anchors {
 		return fmt.Errorf("%d signatures, at most %d are taken", n, maxRejoinSigned+lim.Anchors)
 	}
 	if c.reached, err = c.from(); err != nil {

@@ -153,9 +153,27 @@ func unsigned(author votes.PublicKey, reserve int64, lim Limits, mutations []Mut
 	return b, c, err
 }
 
+// Proving is asked before a proof within a bundle is verified, which takes as long as so many signatures. The author
+// has signed the bundle. Its error refuses the bundle.
+type Proving func(author votes.PublicKey, signatures int) error
+
+// Proves returns an error, which wraps ErrDenied, unless an author may bring in what another scope decided: its proof
+// takes long to verify, and is verified for the nodes of anchors only.
+func (e *Epoch) Proves(author votes.PublicKey) error {
+	if _, acts := e.seats[author.ID()]; !acts {
+		return denial{errNoAnchorsNode}
+	}
+	return nil
+}
+
 // CheckBundle decodes and verifies the canonical encoding of a Bundle, which
 // must not be changed afterwards. Every error wraps ErrInvalid.
 func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle, error) {
+	return CheckBundleIf(raw, lim, verify, func(votes.PublicKey, int) error { return nil })
+}
+
+// CheckBundleIf is CheckBundle for a bundle of a stranger. Errors wrap ErrInvalid, or are those of may.
+func CheckBundleIf(raw []byte, lim Limits, verify votes.Verifier, may Proving) (*CheckedBundle, error) {
 	if len(raw) > lim.BundleBytes {
 		return nil, fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", ErrInvalid, len(raw), lim.BundleBytes)
 	}
@@ -170,6 +188,11 @@ func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle,
 	if err := verify(b.Author, votes.ContextBundle, c.id[:], b.Signature); err != nil {
 		return nil, fmt.Errorf("%w: bundle: %w", ErrInvalid, err)
 	}
+	if n := c.mutations[0].proofSignatures(); n > 0 {
+		if err := may(b.Author, n); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.within(verify); err != nil {
 		return nil, err
 	}
@@ -180,6 +203,20 @@ func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle,
 // maxDecisions bounds the decisions of one bundle: their consents are verified
 // one by one.
 const maxDecisions = 8
+
+// proofSignatures is how many signatures a proof in a mutation has, which is alone in its bundle then. It verifies
+// nothing.
+func (m *CheckedMutation) proofSignatures() int {
+	switch {
+	case m.Rejoins != nil:
+		return m.Rejoins.signatures()
+	case m.Brings != nil:
+		return m.Brings.signatures()
+	case m.Carries != nil:
+		return m.Carries.Proof.Signatures()
+	}
+	return 0
+}
 
 // within verifies the signatures within a bundle: of its grants, of the consents to its decisions, and of an island.
 func (c *CheckedBundle) within(verify votes.Verifier) error {

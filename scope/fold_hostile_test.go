@@ -14,6 +14,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // homeward is a realm with a scope of its own for /b/, which it has ordered to come home.
@@ -300,5 +301,36 @@ func TestFoldsThatCannotBe(t *testing.T) {
 	}
 	if err := c.state.CheckRevocation(c.obeying(order), order); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "take those back first") {
 		t.Errorf("a scope with one below it obeys: %v", err)
+	}
+}
+
+// TestStrangersProofsAreNotVerified: of a bundle with a proof, one signature is verified if its author is no node of an
+// anchor, and all if it is.
+func TestStrangersProofsAreNotVerified(t *testing.T) {
+	above, c, order := homeward(t)
+	c.closes(order)
+	above.now = max(above.now, c.now)
+	way, err := c.source().Next(above.homing("/b/"), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []votes.PrivateKey{above.author, above.names["a"]} {
+		b, err := Sign(by, above.g.Policy.Limits, above.mutation(Bring, way))
+		if err != nil {
+			t.Fatal(err)
+		}
+		verified, heard := 0, 0
+		count := func(k votes.PublicKey, c votes.Context, m, s []byte) error {
+			verified++
+			return votes.Verify(k, c, m, s)
+		}
+		_, err = CheckBundleIf(b.Raw(), above.g.Policy.Limits, count, func(author votes.PublicKey, signatures int) error {
+			heard = signatures
+			return above.epoch().Proves(author)
+		})
+		acts := by.Public().ID() != above.author.Public().ID()
+		if heard != way.signatures() || heard == 0 || acts != (err == nil) || !acts && (verified != 1 || !errors.Is(err, ErrDenied)) || acts && verified < heard {
+			t.Errorf("an anchor: %v; %d signatures verified of %d; %v", acts, verified, heard, err)
+		}
 	}
 }

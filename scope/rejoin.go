@@ -270,13 +270,18 @@ func (g *provisional) take(p *Provisional) error {
 	return nil
 }
 
+// signatures is how many there are: of the certificates, and on the bundles.
+func (c *CheckedRejoining) signatures() int {
+	n := len(c.bundles) + len(c.Final.Certificate.Signatures)
+	for i := range c.Handovers {
+		n += len(c.Handovers[i].Final.Certificate.Signatures)
+	}
+	return n
+}
+
 // verify checks the signatures: of the certificates, of a roster within some limits, and on the bundles.
 func (c *CheckedRejoining) verify(verify votes.Verifier, lim Limits) error {
-	signed := len(c.bundles) + len(c.Final.Certificate.Signatures)
-	for i := range c.Handovers {
-		signed += len(c.Handovers[i].Final.Certificate.Signatures)
-	}
-	if most := maxRejoinSigned + lim.Anchors; signed > most {
+	if signed, most := c.signatures(), maxRejoinSigned+lim.Anchors; signed > most {
 		return fmt.Errorf("%d signatures, at most %d are taken", signed, most)
 	}
 	e, err := c.Origin.Epoch()

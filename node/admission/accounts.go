@@ -7,6 +7,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Budgets are in microseconds of one processor. They are estimates and not measurements, so that a slow machine
@@ -279,11 +280,23 @@ func (a *Accounts) AllowGossip(p machine.Peer, f []byte) bool {
 	return x.work.AllowN(now, min(work, x.work.Burst()))
 }
 
-// Check is c.Check, for one peer that is no anchor at a time.
+// Check is c.Check, for one peer that is no anchor at a time. What a proof in a bundle costs is charged before it is
+// verified.
 func (a *Accounts) Check(c *machine.Checker, p machine.Peer, f []byte) (machine.Message, error) {
 	if !a.members.Anchor(p) {
 		a.nonMembers.turn.Lock()
 		defer a.nonMembers.turn.Unlock()
+	}
+	if machine.FrameClassOf(f).Is(machine.ClassBundle) {
+		mine, may := *c, c.Proves
+		mine.Proves = func(author votes.PublicKey, signatures int) error {
+			err := may(author, signatures)
+			if err == nil {
+				a.read(p, signatures*signatureCost)
+			}
+			return err
+		}
+		c = &mine
 	}
 	return c.Check(p, f)
 }
@@ -299,7 +312,7 @@ func (a *Accounts) WaitGiven(p machine.Peer, bytes int) time.Duration {
 	return reserve(a.Given(p), time.Now(), bytes)
 }
 
-// read charges a peer for blocks that were read for it. A peer that follows a scope asks for each of its blocks.
+// read charges a peer for what was done for it, such as reading blocks: it may be in debt then.
 func (a *Accounts) read(p machine.Peer, work int) {
 	now := time.Now()
 	reserve(a.of(p).work, now, work)

@@ -1,12 +1,20 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/time/rate"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // TestFewNonMembersAreRemembered: what a node keeps of each peer is bounded, however many come and go.
@@ -225,4 +233,47 @@ func TestNonMembersSlowNoReadersDown(t *testing.T) {
 	if a.Shared("reader") == a.Shared("x") {
 		t.Error("a reader pays where non-members pay")
 	}
+}
+
+// TestProofsInBundlesArePaidFor: a bundle may have a proof with hundreds of signatures. A peer pays for them before
+// they are verified, whether they hold or not. Those of an author that may bring none are not verified.
+func TestProofsInBundlesArePaidFor(t *testing.T) {
+	key, err := votes.KeyFromSeed(votes.Ed25519, make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const signatures = 200
+	var end scope.Handover
+	end.Final.Certificate.Signatures = make([]quorum.Signature, signatures)
+	m := scope.Mutation{
+		Scope: aweigh.ScopeID{1}, Class: scope.Bring, Author: key.Public().ID(), Nonce: make([]byte, 8), ValidUntil: 1,
+		Content: canon.Encode(scope.Bringing{Prefix: []byte("/b/"), Genesis: []byte{1}, Handovers: []scope.Handover{end}}),
+	}
+	f := machine.Tagged(machine.TagBundle, scope.Bundle{Mutations: [][]byte{m.Encode()}, Author: key.Public(), Signature: make([]byte, 64)})
+	synctest.Test(t, func(t *testing.T) {
+		s := NewNonMembers()
+		a := NewAccounts(anchors{"a": true}, s)
+		verified := 0
+		refused := error(nil)
+		c := &machine.Checker{
+			Limits: scope.MostLimits(),
+			Verify: func(votes.PublicKey, votes.Context, []byte, []byte) error { verified++; return nil },
+			Proves: func(votes.PublicKey, int) error { return refused },
+		}
+		for p, l := range map[machine.Peer]*rate.Limiter{"a": a.of("a").work, "x": s.shared("x")} {
+			refused = scope.ErrDenied
+			before := l.Tokens()
+			if _, err := a.Check(c, p, f); !errors.Is(err, scope.ErrDenied) || verified != 1 || l.Tokens() != before {
+				t.Errorf("of a stranger, by %q: %v; %d signatures verified, and %v µs paid", p, err, verified, before-l.Tokens())
+			}
+			refused, verified = nil, 0
+			if _, err := a.Check(c, p, f); err == nil || errors.Is(err, scope.ErrDenied) {
+				t.Errorf("a proof that does not hold: %v", err)
+			}
+			if paid := before - l.Tokens(); paid < signatures*signatureCost {
+				t.Errorf("%q paid %v µs for %d signatures", p, paid, signatures)
+			}
+			verified = 0
+		}
+	})
 }

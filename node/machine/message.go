@@ -204,6 +204,7 @@ type Checker struct {
 	Electors votes.KeySet // the voters on motions that open now
 	Limits   scope.Limits
 	Verify   votes.Verifier
+	Proves   scope.Proving // of the authors of bundles that come by themselves
 }
 
 // Check decodes and verifies a frame from a peer. It does not verify the certificates in proposals, offers and
@@ -215,7 +216,7 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 	body := f[1:]
 	switch f[0] {
 	case TagBundle:
-		b, err := scope.CheckBundle(body, c.Limits, c.Verify)
+		b, err := scope.CheckBundleIf(body, c.Limits, c.Verify, c.Proves)
 		return BundleIn{b}, err
 	case TagBallot:
 		b, err := votes.DecodeBallot(body)

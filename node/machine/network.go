@@ -72,7 +72,10 @@ func (n *Network) term(e *scope.Epoch) (*EpochView, error) {
 	if n.verify != nil {
 		t.keyring, verify = t.keyring.With(n.verify), n.verify
 	}
-	t.Checker = &Checker{Anchors: t.Anchors, Keyring: t.keyring, Electors: t.electors, Limits: e.Policy.Limits, Verify: verify}
+	t.Checker = &Checker{
+		Anchors: t.Anchors, Keyring: t.keyring, Electors: t.electors, Limits: e.Policy.Limits, Verify: verify,
+		Proves: func(author votes.PublicKey, _ int) error { return e.Proves(author) },
+	}
 	if n.terms = append(n.terms, t); len(n.terms) > keptTerms {
 		n.terms = n.terms[1:]
 	}
