@@ -70,7 +70,10 @@ func (n *Node) transfer(ctx context.Context, c scope.Naming, once Once) (r machi
 
 // onItsWay is the error where a request ends before a decision.
 func onItsWay(c *scope.Naming) error {
-	return fmt.Errorf("%w: it was sent as %q, and nothing is decided yet; until then it can be read, and does not change", ErrOnItsWay, c.To)
+	return fmt.Errorf(
+		"%w: it was sent as %q, and nothing is decided yet; until then it can be read, and does not change; after %s, unbinding it gives it up",
+		ErrOnItsWay, c.To, c.Until.Time().Format(time.RFC3339),
+	)
 }
 
 // awaitFate waits until the scope lets go what was sent, or keeps it. why is the reason if it stays.
@@ -109,6 +112,8 @@ func (n *Replica) fateOf(ctx context.Context, key []byte) (why string, err error
 		switch {
 		case !bytes.Equal(e.Key, key):
 		case e.Class == lineage.Kept:
+			return e.Reason, v.Close()
+		case e.Class == lineage.Left && scope.GivenUp(e.Reason):
 			return e.Reason, v.Close()
 		case e.Class == lineage.Left:
 			return "", v.Close()

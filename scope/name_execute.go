@@ -47,11 +47,13 @@ func (x *execution) naming(n *Naming) (apply func() (aweigh.UID, error), failure
 		return x.fork(n)
 	}
 	v, _, err := x.newest(n.Key) // it is there
-	if err == nil {
-		failure, err = x.departs(n.Key, nil)
+	if err != nil {
+		return nil, nil, err
 	}
-	if failure != nil || err != nil {
-		return nil, failure, err
+	if x.names.Sent > 0 {
+		if sent, on, err := x.sentAt(n.Key); on || err != nil {
+			return func() (aweigh.UID, error) { return v.UID, x.givesUp(&v, &sent) }, x.mayGiveUp(n, &sent), err
+		}
 	}
 	var do func() error
 	switch n.Kind {

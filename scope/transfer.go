@@ -20,7 +20,8 @@ import (
 // still be read, and does not change any more. The scope that decides about the new name receives the object with its
 // identity, or declines; each decides once, by its own rules. The first scope then lets the name go, or keeps it. What
 // either decided is proven to the other by its lineage, and nodes of anchors carry the proofs. The first scope waits
-// for a decision without end: only one that is proven tells whether the other has the object.
+// for a decision: only one that is proven tells whether the other has the object. Once the time is over until which the
+// other can receive it, an author can give the object up by unbinding its name.
 
 // Sent is the record of a name that is on its way to another scope.
 type Sent struct {
@@ -121,8 +122,10 @@ func (s *State) Sent(most int) (all []Sent, err error) {
 }
 
 // SentAt tells whether what a key names is on its way to another scope.
-func (s *State) SentAt(key []byte) (is Sent, ok bool, err error) {
-	ok, err = s.record(s.space.at(atSent, key...), &is)
+func (s *State) SentAt(key []byte) (is Sent, ok bool, err error) { return s.sentAt(key) }
+
+func (v *view) sentAt(key []byte) (is Sent, ok bool, err error) {
+	ok, err = v.record(v.space.at(atSent, key...), &is)
 	return is, ok, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/lineage"
@@ -36,16 +37,42 @@ func (x *execution) letGo(c *CheckedCarrying) (failure, err error) {
 		x.enter(lineage.Entry{Class: lineage.Kept, Key: rec.Key, Prior: rec.ID, Reason: decided.Reason})
 		return nil, nil
 	}
-	return nil, x.leaves(&v, &rec)
+	return nil, x.leaves(&v, &rec, "")
 }
 
-// leaves lets a name go that another scope received.
-func (x *execution) leaves(v *KeyValue, sent *Sent) error {
+// leaves lets a name go that another scope received, or may have. why ends the reason of the entry.
+func (x *execution) leaves(v *KeyValue, sent *Sent, why string) error {
 	if x.left == nil {
 		x.left = make(map[aweigh.UID]int64)
 	}
 	x.left[v.UID] = x.nextEntry() + 1
-	return x.retire(v, lineage.Left, lineage.Left, asVersion(sent.Number)+" "+sentReason(sent.To))
+	return x.retire(v, lineage.Left, lineage.Left, asVersion(sent.Number)+" "+sentReason(sent.To)+why)
+}
+
+// givenUp ends the reason of an entry of class Left if an author gave the object up.
+const givenUp = ", given up"
+
+// GivenUp reports whether an object left by what an author decided, by the reason of the entry: no decision of the
+// other scope was proven.
+func GivenUp(reason string) bool { return strings.HasSuffix(reason, givenUp) }
+
+// mayGiveUp reports why a naming cannot change a name that is on its way. Once the time for it is over, to unbind it
+// gives it up: the object lives on only if the other scope has it.
+func (x *execution) mayGiveUp(n *Naming, sent *Sent) (failure error) {
+	if n.Kind != Unbind || x.block.Header.Time <= sent.Until {
+		return ErrSent
+	}
+	return nil
+}
+
+// givesUp ends that a name is on its way, without a decision. The scope has no use for the object's identity any more,
+// so that it makes no difference whether the other one received it.
+func (x *execution) givesUp(v *KeyValue, sent *Sent) error {
+	x.names.Sent--
+	if err := x.replace(x.space.at(atSent, sent.Key...), nil); err != nil {
+		return err
+	}
+	return x.leaves(v, sent, givenUp)
 }
 
 // settles does with what was sent from here to a scope that comes home what the decision of that asks for.
@@ -75,7 +102,7 @@ func (x *execution) settles(all []receivedAt) error {
 			err = fmt.Errorf("%w: %q was sent, and is not there", ErrCorrupt, sent[i].Key)
 		}
 		if err == nil {
-			err = x.leaves(&v, &sent[i])
+			err = x.leaves(&v, &sent[i], "")
 		}
 		if err != nil {
 			return err

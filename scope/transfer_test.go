@@ -372,3 +372,69 @@ func TestWhatIsOnItsWayHoldsItsScope(t *testing.T) {
 		t.Error("its prefix was not delegated")
 	}
 }
+
+// TestNamesOnTheirWayAreGivenUp: once the time is over until which the other scope can receive an object, an author can
+// unbind its name, whether or not that scope has it. No key names the identity twice, also if the other scope comes
+// home.
+func TestNamesOnTheirWayAreGivenUp(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		t.Run(fmt.Sprint("the other scope has it: ", taken), func(t *testing.T) {
+			above, _, to := transferRealms(t, nil)
+			above.one(above.put("/x", "one"))
+			u := above.live()["/x"].UID
+			until := above.now.Add(time.Hour)
+			above.one(above.sending("/x", "/b/y", until))
+			above.add(above.next(nil, nil))
+			above.add(above.next(nil, nil))
+			all, _ := above.state.Sent(9)
+			e, _, _ := above.state.Lineage().Entry(all[0].Entry)
+			p, err := NewTransferSent(Ancestry{Genesis: above.g, Handovers: above.hands, Head: above.final()}, above.state, &all[0], above.made[e.Height-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			to.now = max(to.now, above.now)
+			var done *TransferProof
+			if taken {
+				to.carries(Carrying{Proof: *p})
+				done = to.decided(above, p)
+			}
+			at := func(now aweigh.Instant) {
+				above.now = now
+				for above.add(above.next(nil, nil)).Next != nil { // the clock may end an epoch
+				}
+			}
+			at(until.Add(-time.Minute))
+			fails(t, above.world, above.naming(Naming{Kind: Unbind, Key: []byte("/x")}), ErrSent)
+			at(until.Add(time.Second))
+			fails(t, above.world, above.ops(del("/x", "/x0")), ErrSent) // a range does not say which names it is for
+			above.one(above.naming(Naming{Kind: Unbind, Key: []byte("/x")}))
+			above.checkDigest()
+			if all, err := above.state.Sent(9); len(all) > 0 || err != nil {
+				t.Errorf("on their way are %v, %v", all, err)
+			}
+			above.one(above.put("/x", "two"))
+			if v := above.live()["/x"]; v.UID == u || v.Version != 1 {
+				t.Errorf("the key names %+v again", v)
+			}
+			to.now = max(to.now, above.now)
+			if !taken {
+				to.carries(Carrying{Proof: *p})
+				done = to.decided(above, p)
+				if e := done.Entry.Entry; e.Class != lineage.Declined {
+					t.Errorf("it was %s after its time", e.Class)
+				}
+			}
+			above.now = max(above.now, to.now)
+			if out := above.carries(Carrying{Key: []byte("/x"), Proof: *done}); out.Code != Failed || Failure(out.Reason).Error() != errNoTransfer.Error() {
+				t.Errorf("a decision about what was given up: %s %s", out.Code, out.Reason)
+			}
+			to.closes(above.folds("/b/"))
+			above.now = max(above.now, to.now).Add(time.Minute)
+			above.home("/b/", to.source(), 1<<20)
+			above.checkDigest()
+			if live := above.live(); (live["/b/y"].UID == u) != taken || live["/x"].UID == u || string(live["/x"].Value) != "two" {
+				t.Errorf("there are %+v", live)
+			}
+		})
+	}
+}

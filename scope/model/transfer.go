@@ -18,6 +18,7 @@ type sent struct {
 	to     string
 	id     aweigh.Hash
 	number int64 // of the version of the object
+	until  aweigh.Instant
 }
 
 // decisionAbout names what was decided about a name that another scope sent.
@@ -53,7 +54,7 @@ func (m *Model) send(n *scope.Naming, v scope.KeyValue) (apply func(), failure e
 		return nil, scope.ErrSendHere
 	}
 	return func() {
-		is := sent{to: string(n.To), number: m.view.number(v)}
+		is := sent{to: string(n.To), number: m.view.number(v), until: n.Until}
 		about := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(n.Until)), uint64(is.number))
 		at := m.entry(lineage.Entry{
 			Class: lineage.Sent, Key: n.Key, Prior: v.Digest(), Posterior: aweigh.Sum([]byte("aweigh/sent/1"), about, n.To),
@@ -103,15 +104,15 @@ func (m *Model) transfer(mut *scope.CheckedMutation) error {
 		m.entry(lineage.Entry{Class: lineage.Kept, Key: c.Key, Prior: is.id, Reason: e.Reason}, nil)
 		return nil
 	}
-	m.leaves(string(c.Key), is)
+	m.leaves(string(c.Key), is, "")
 	return nil
 }
 
-// leaves lets a name go that another scope received.
-func (m *Model) leaves(key string, is sent) {
+// leaves lets a name go that another scope received, or may have.
+func (m *Model) leaves(key string, is sent, why string) {
 	v := m.block.keys[key]
 	m.unlist(v.UID, key)
-	m.deleteKey(v, lineage.Entry{Class: lineage.Left, Reason: fmt.Sprintf("as version %d to %s", is.number, quoted([]byte(is.to)))}, false)
+	m.deleteKey(v, lineage.Entry{Class: lineage.Left, Reason: fmt.Sprintf("as version %d to %s", is.number, quoted([]byte(is.to))) + why}, false)
 	m.handed[v.UID] = handed{entry: m.chains[v.UID] - 1, left: true}
 	m.went[m.chains[v.UID]-1] = is.number
 }
@@ -125,7 +126,7 @@ func (m *Model) settles(decided map[string]bool) {
 			continue
 		}
 		if delete(m.view.sent, key); taken {
-			m.leaves(key, is)
+			m.leaves(key, is, "")
 			continue
 		}
 		m.entry(lineage.Entry{Class: lineage.Kept, Key: []byte(key), Prior: is.id, Reason: "the scope that declined it came home"}, nil)
