@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Once makes it safe to send a request to the same node again: a request with the same nonce, instant, justification,
@@ -219,7 +220,8 @@ func (n *Replica) currently(ctx context.Context) error {
 // mutations are final. The receipts are in the bundle's order.
 func (n *Replica) Submit(ctx context.Context, raw []byte) ([]machine.Receipt, error) {
 	c := n.epochs.checker()
-	b, err := scope.CheckBundleIf(raw, c.Limits, c.Verify, c.Proves)
+	may := func(author votes.PublicKey, signatures int) error { return c.Proves("", author, signatures) }
+	b, err := scope.CheckBundleIf(raw, c.Limits, c.Verify, may)
 	if err == nil && isSignal(b) {
 		err = scope.ErrSignal
 	}

@@ -289,8 +289,8 @@ func (a *Accounts) Check(c *machine.Checker, p machine.Peer, f []byte) (machine.
 	}
 	if machine.FrameClassOf(f).Is(machine.ClassBundle) {
 		mine, may := *c, c.Proves
-		mine.Proves = func(author votes.PublicKey, signatures int) error {
-			err := may(author, signatures)
+		mine.Proves = func(from machine.Peer, author votes.PublicKey, signatures int) error {
+			err := may(from, author, signatures)
 			if err == nil {
 				a.read(p, signatures*signatureCost)
 			}

@@ -258,7 +258,7 @@ func TestProofsInBundlesArePaidFor(t *testing.T) {
 		c := &machine.Checker{
 			Limits: scope.MostLimits(),
 			Verify: func(votes.PublicKey, votes.Context, []byte, []byte) error { verified++; return nil },
-			Proves: func(votes.PublicKey, int) error { return refused },
+			Proves: func(machine.Peer, votes.PublicKey, int) error { return refused },
 		}
 		for p, l := range map[machine.Peer]*rate.Limiter{"a": a.of("a").work, "x": s.shared("x")} {
 			refused = scope.ErrDenied

@@ -204,7 +204,7 @@ type Checker struct {
 	Electors votes.KeySet // the voters on motions that open now
 	Limits   scope.Limits
 	Verify   votes.Verifier
-	Proves   scope.Proving // of the authors of bundles that come by themselves
+	Proves   func(from Peer, author votes.PublicKey, signatures int) error // see scope.Proving
 }
 
 // Check decodes and verifies a frame from a peer. It does not verify the certificates in proposals, offers and
@@ -216,7 +216,9 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 	body := f[1:]
 	switch f[0] {
 	case TagBundle:
-		b, err := scope.CheckBundleIf(body, c.Limits, c.Verify, c.Proves)
+		b, err := scope.CheckBundleIf(body, c.Limits, c.Verify, func(author votes.PublicKey, signatures int) error {
+			return c.Proves(from, author, signatures)
+		})
 		return BundleIn{b}, err
 	case TagBallot:
 		b, err := votes.DecodeBallot(body)

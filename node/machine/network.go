@@ -74,7 +74,12 @@ func (n *Network) term(e *scope.Epoch) (*EpochView, error) {
 	}
 	t.Checker = &Checker{
 		Anchors: t.Anchors, Keyring: t.keyring, Electors: t.electors, Limits: e.Policy.Limits, Verify: verify,
-		Proves: func(author votes.PublicKey, _ int) error { return e.Proves(author) },
+		Proves: func(from Peer, author votes.PublicKey, _ int) error {
+			if _, ok := t.Anchors[from]; ok { // it may be part of a proposal
+				return nil
+			}
+			return e.Proves(author)
+		},
 	}
 	if n.terms = append(n.terms, t); len(n.terms) > keptTerms {
 		n.terms = n.terms[1:]
