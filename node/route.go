@@ -12,7 +12,6 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/votes"
 )
 
 // The scope with the longest prefix of a key decides about the key. It is found scope by scope from the root
@@ -258,13 +257,13 @@ func (n *Node) route(ctx context.Context, keys referral.Ranges, class scope.Clas
 // Submit takes a bundle that its author signed, for the scope that it names, and
 // waits until all of its mutations are final. The receipts are in the bundle's order.
 func (n *Node) Submit(ctx context.Context, raw []byte) ([]machine.Receipt, error) {
-	b, err := scope.CheckBundle(raw, scope.MostLimits(), votes.Verify)
+	id, err := scope.BundleScope(raw)
 	if err != nil {
 		return nil, err
 	}
-	p := n.replica(b.Scope())
+	p := n.replica(id)
 	if p == nil {
-		return nil, fmt.Errorf("%w: %s", ErrNoScope, b.Scope().Short())
+		return nil, fmt.Errorf("%w: %s", ErrNoScope, id.Short())
 	}
 	return p.Submit(ctx, raw)
 }

@@ -166,6 +166,25 @@ func (e *Epoch) Proves(author votes.PublicKey) error {
 	return nil
 }
 
+// BundleScope is the scope that the encoding of a bundle is for, of which nothing is verified. Errors wrap ErrInvalid.
+func BundleScope(raw []byte) (aweigh.ScopeID, error) {
+	var m Mutation
+	if most := MostLimits().BundleBytes; len(raw) > most {
+		return m.Scope, fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", ErrInvalid, len(raw), most)
+	}
+	b, err := decodeBundle(raw)
+	if err == nil && len(b.Mutations) == 0 {
+		err = errors.New("it has no mutations")
+	}
+	if err == nil {
+		err = m.decode(b.Mutations[0])
+	}
+	if err != nil {
+		return m.Scope, fmt.Errorf("%w: bundle: %w", ErrInvalid, err)
+	}
+	return m.Scope, nil
+}
+
 // CheckBundle decodes and verifies the canonical encoding of a Bundle, which
 // must not be changed afterwards. Every error wraps ErrInvalid.
 func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle, error) {

@@ -184,3 +184,22 @@ func (w *world) blockAt(bundles []*CheckedBundle) *Block {
 	w.now = w.now.Add(1e9)
 	return w.block(bundles)
 }
+
+// TestBundleScope reads which scope a bundle is for, and refuses what is none.
+func TestBundleScope(t *testing.T) {
+	w := newWorld(t)
+	raw := w.sign(w.put("/a", "1"))[0].Raw()
+	if id, err := BundleScope(raw); err != nil || id != w.g.Hash() {
+		t.Errorf("%s, %v", id.Short(), err)
+	}
+	empty := canon.Encode(Bundle{Author: w.author.Public(), Signature: make([]byte, 64)})
+	bent := canon.Encode(Bundle{Mutations: [][]byte{{1}}, Author: w.author.Public(), Signature: make([]byte, 64)})
+	for name, raw := range map[string][]byte{ // order-free
+		"nothing": nil, "half": raw[:len(raw)/2], "without mutations": empty, "of what is no mutation": bent,
+		"too long": make([]byte, MostLimits().BundleBytes+1),
+	} {
+		if _, err := BundleScope(raw); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
