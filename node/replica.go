@@ -227,7 +227,7 @@ func (n *Replica) frame(from peer.ID, f []byte) {
 		n.note(machine.Dropped{From: p, Class: refusal.Stale, Why: "a ballot for a view far ahead"})
 		return
 	}
-	msg, err := n.budgets.Check(n.epochs.checker(), p, f)
+	msg, err := n.budgets.Check(n.epochs.checker(), p, f, false)
 	if err != nil {
 		n.refuse(from, err)
 		return
@@ -264,7 +264,7 @@ func (n *Replica) gossip(from peer.ID, data []byte) p2p.Verdict {
 		n.note(machine.Dropped{From: p, Class: refusal.Full, Why: "gossip above its budget"})
 		return p2p.Ignore
 	}
-	msg, err := n.budgets.Check(n.epochs.checker(), p, data)
+	msg, err := n.budgets.Check(n.epochs.checker(), p, data, true)
 	if err == nil {
 		switch msg := msg.(type) {
 		case machine.Announce:

@@ -314,6 +314,19 @@ func (n *Replica) decided(ctx context.Context, is scope.Received, err error) (pr
 	return proof, err
 }
 
+// mayDecide returns an error unless the scope has to decide about what was sent, and the proof holds: this node's
+// anchor brings in no other.
+func (n *Replica) mayDecide(ctx context.Context, sent *scope.TransferProof) error {
+	v, err := n.Read(ctx, false)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(v.owns(referral.Keys(sent.To)), v.Close()); err != nil {
+		return err
+	}
+	return errors.Join(sent.Brief(n.Limits()), sent.Verify(n.genesis.Network()))
+}
+
 // receive decides as this node's anchor, with the others, about what another scope sent, unless that is done.
 func (n *Replica) receive(ctx context.Context, sent *scope.TransferProof) (*scope.TransferProof, error) {
 	if sent == nil || sent.Kv == nil || sent.Entry.Entry.Class != lineage.Sent {
@@ -321,6 +334,9 @@ func (n *Replica) receive(ctx context.Context, sent *scope.TransferProof) (*scop
 	}
 	is, ok, err := n.received(ctx, sent)
 	if !ok && err == nil {
+		if err := n.mayDecide(ctx, sent); err != nil {
+			return nil, err
+		}
 		why := n.carry(ctx, scope.Carrying{Proof: *sent})
 		if is, ok, err = n.received(ctx, sent); !ok && err == nil { // otherwise another node was first
 			err = cmp.Or(why, scope.ErrElsewhere)

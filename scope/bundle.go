@@ -207,7 +207,11 @@ func CheckBundleIf(raw []byte, lim Limits, verify votes.Verifier, may Proving) (
 	if err := verify(b.Author, votes.ContextBundle, c.id[:], b.Signature); err != nil {
 		return nil, fmt.Errorf("%w: bundle: %w", ErrInvalid, err)
 	}
-	if n := c.mutations[0].proofSignatures(); n > 0 {
+	if m := &c.mutations[0]; m.Class.alone() {
+		n, most := m.proofSignatures(), maxRejoinSigned+lim.Anchors
+		if n > most {
+			return nil, fmt.Errorf("%w: a proof of %d signatures, at most %d are taken", ErrInvalid, n, most)
+		}
 		if err := may(b.Author, n); err != nil {
 			return nil, err
 		}

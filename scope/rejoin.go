@@ -118,12 +118,27 @@ func (c *CheckedRejoining) founded() error {
 	return nil
 }
 
+// noProofs refuses a bundle with a proof, which no island has: to look at one takes work, and it may hold others.
+func noProofs(raw []byte) error {
+	b, err := decodeBundle(raw)
+	for i := 0; i < len(b.Mutations) && err == nil; i++ {
+		var m Mutation
+		if err = m.decode(b.Mutations[i]); err == nil && m.Class.alone() {
+			err = fmt.Errorf("a mutation to %s in an island", m.Class)
+		}
+	}
+	return err
+}
+
 // read opens the bundles.
 func (c *CheckedRejoining) read() (map[aweigh.Hash]*CheckedMutation, error) {
 	lim := c.Origin.Policy.Limits
 	later := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil } // see verify
 	mutations := make(map[aweigh.Hash]*CheckedMutation)
 	for i, raw := range c.Bundles {
+		if err := noProofs(raw); err != nil {
+			return nil, err
+		}
 		b, err := CheckBundle(raw, lim, later)
 		if err != nil {
 			return nil, err

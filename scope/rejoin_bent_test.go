@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/votes"
@@ -373,5 +374,15 @@ func TestP54ForksAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIslandsHoldNoProofs: a bundle of an island that has a proof is refused before the proof is looked at.
+func TestIslandsHoldNoProofs(t *testing.T) {
+	for class, refused := range map[Class]bool{Write: false, Rejoin: true, Bring: true, Carry: true} { // order-free
+		m := Mutation{Class: class, Nonce: make([]byte, 8), ValidUntil: 1}
+		if err := noProofs(canon.Encode(Bundle{Mutations: [][]byte{m.Encode()}, Signature: make([]byte, 64)})); (err != nil) != refused {
+			t.Errorf("%s: %v", class, err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -280,9 +281,34 @@ func (a *Accounts) AllowGossip(p machine.Peer, f []byte) bool {
 	return x.work.AllowN(now, min(work, x.work.Burst()))
 }
 
+// errProofs is why a proof is not verified: the peer has spent what it may.
+var errProofs = refusal.New(refusal.Full, "node: a proof above the budget of the peer that sends it")
+
+// pay charges a peer for a proof, as Wait and AllowGossip charge it for the frame: what comes by gossip is charged to
+// all peers that are no anchors, and what would be refused leaves no debt.
+func (a *Accounts) pay(p machine.Peer, work int, gossip bool) error {
+	x, all, now := a.of(p), a.nonMembers.shared(p), time.Now()
+	ok := true
+	switch near := a.nonMembers.neighbours; {
+	case gossip:
+		ok = all.AllowN(now, min(work, all.Burst()))
+	case a.members.Anchor(p):
+		reserve(x.work, now, work)
+	case a.nonMembers.home(p) == nil:
+		reserve(x.work, now, work)
+		reserve(all, now, work)
+	default:
+		ok = x.work.AllowN(now, min(work, x.work.Burst())) && near.AllowN(now, min(work, near.Burst()))
+	}
+	if !ok {
+		return errProofs
+	}
+	return nil
+}
+
 // Check is c.Check, for one peer that is no anchor at a time. What a proof in a bundle costs is charged before it is
 // verified.
-func (a *Accounts) Check(c *machine.Checker, p machine.Peer, f []byte) (machine.Message, error) {
+func (a *Accounts) Check(c *machine.Checker, p machine.Peer, f []byte, gossip bool) (machine.Message, error) {
 	if !a.members.Anchor(p) {
 		a.nonMembers.turn.Lock()
 		defer a.nonMembers.turn.Unlock()
@@ -292,7 +318,7 @@ func (a *Accounts) Check(c *machine.Checker, p machine.Peer, f []byte) (machine.
 		mine.Proves = func(from machine.Peer, author votes.PublicKey, signatures int) error {
 			err := may(from, author, signatures)
 			if err == nil {
-				a.read(p, signatures*signatureCost)
+				err = a.pay(p, signatures*signatureCost, gossip)
 			}
 			return err
 		}
@@ -312,7 +338,7 @@ func (a *Accounts) WaitGiven(p machine.Peer, bytes int) time.Duration {
 	return reserve(a.Given(p), time.Now(), bytes)
 }
 
-// read charges a peer for what was done for it, such as reading blocks: it may be in debt then.
+// read charges a peer for blocks that were read for it. A peer that follows a scope asks for each of its blocks.
 func (a *Accounts) read(p machine.Peer, work int) {
 	now := time.Now()
 	reserve(a.of(p).work, now, work)

@@ -263,17 +263,33 @@ func TestProofsInBundlesArePaidFor(t *testing.T) {
 		for p, l := range map[machine.Peer]*rate.Limiter{"a": a.of("a").work, "x": s.shared("x")} {
 			refused = scope.ErrDenied
 			before := l.Tokens()
-			if _, err := a.Check(c, p, f); !errors.Is(err, scope.ErrDenied) || verified != 1 || l.Tokens() != before {
+			if _, err := a.Check(c, p, f, false); !errors.Is(err, scope.ErrDenied) || verified != 1 || l.Tokens() != before {
 				t.Errorf("of a stranger, by %q: %v; %d signatures verified, and %v µs paid", p, err, verified, before-l.Tokens())
 			}
 			refused, verified = nil, 0
-			if _, err := a.Check(c, p, f); err == nil || errors.Is(err, scope.ErrDenied) {
+			if _, err := a.Check(c, p, f, false); err == nil || errors.Is(err, scope.ErrDenied) {
 				t.Errorf("a proof that does not hold: %v", err)
 			}
 			if paid := before - l.Tokens(); paid < signatures*signatureCost {
 				t.Errorf("%q paid %v µs for %d signatures", p, paid, signatures)
 			}
 			verified = 0
+		}
+		before := a.of("a").work.Tokens() // which passes a bundle on, and others may have made it
+		for full := false; !full; {
+			_, err := a.Check(c, "a", f, true)
+			full = errors.Is(err, errProofs)
+		}
+		if a.of("a").work.Tokens() != before || s.shared("x").Tokens() < 0 {
+			t.Errorf("gossip leaves a debt: %v, %v", before-a.of("a").work.Tokens(), s.shared("x").Tokens())
+		}
+		s.SetHomes(map[machine.Peer]*Accounts{"near": NewAccounts(anchors{"near": true}, s)})
+		for full := false; !full; {
+			_, err := a.Check(c, "near", f, false)
+			full = errors.Is(err, errProofs)
+		}
+		if a.of("near").work.Tokens() < 0 || s.neighbours.Tokens() < 0 {
+			t.Error("a neighbour is in debt")
 		}
 	})
 }
