@@ -71,7 +71,7 @@ func (n *Node) transfer(ctx context.Context, c scope.Naming, once Once) (r machi
 // onItsWay is the error where a request ends before a decision.
 func onItsWay(c *scope.Naming) error {
 	return fmt.Errorf(
-		"%w: it was sent as %q, and nothing is decided yet; until then it can be read, and does not change; after %s, unbinding it gives it up",
+		"%w: it was sent as %q, and nothing is decided yet; until then it can be read, and does not change; after %s, a deletion gives it up",
 		ErrOnItsWay, c.To, c.Until.Time().Format(time.RFC3339),
 	)
 }

@@ -324,7 +324,10 @@ func (n *Replica) mayDecide(ctx context.Context, sent *scope.TransferProof) erro
 	if err := errors.Join(v.owns(referral.Keys(sent.To)), v.Close()); err != nil {
 		return err
 	}
-	return errors.Join(sent.Brief(n.Limits()), sent.Verify(n.genesis.Network()))
+	if err := sent.Brief(n.Limits()); err != nil {
+		return err
+	}
+	return sent.Verify(n.genesis.Network())
 }
 
 // receive decides as this node's anchor, with the others, about what another scope sent, unless that is done.
@@ -357,14 +360,15 @@ func (n *Replica) excludesAsker(p machine.Peer, q *inquiry) error {
 // foreignSignature is what it takes to verify a signature, in µs.
 const foreignSignature = 50
 
-// chargeProof takes what a block and the signatures of two proofs cost from the budget of a peer, before they are
-// verified. A proof that no block would take is dropped.
+// chargeProof takes what a block and the signatures of a proof cost from the budget of a peer, before they are
+// verified: by excludesAsker, by mayDecide, and in the bundle that brings them in. A proof that no block would take is
+// dropped.
 func (n *Replica) chargeProof(ctx context.Context, p machine.Peer, q *inquiry) error {
 	if q.sent == nil || q.sent.Brief(n.Limits()) != nil {
 		q.sent = nil
 		return nil
 	}
-	return n.charge(ctx, p, foreignBlock+2*foreignSignature*q.sent.Signatures(), 0)
+	return n.charge(ctx, p, foreignBlock+3*foreignSignature*q.sent.Signatures(), 0)
 }
 
 // sends reports whether a peer that may not read the scope brings what its own scope sent. It hears what was decided.

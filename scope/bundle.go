@@ -117,6 +117,9 @@ func SignBy(key votes.Signer, reserve int64, lim Limits, mutations ...Mutation) 
 	if err != nil {
 		return nil, err
 	}
+	if _, err := c.proof(); err != nil {
+		return nil, err
+	}
 	if err := c.within(votes.Verify); err != nil {
 		return nil, err
 	}
@@ -207,14 +210,12 @@ func CheckBundleIf(raw []byte, lim Limits, verify votes.Verifier, may Proving) (
 	if err := verify(b.Author, votes.ContextBundle, c.id[:], b.Signature); err != nil {
 		return nil, fmt.Errorf("%w: bundle: %w", ErrInvalid, err)
 	}
-	if m := &c.mutations[0]; m.Class.alone() {
-		n, most := m.proofSignatures(), maxRejoinSigned+lim.Anchors
-		if n > most {
-			return nil, fmt.Errorf("%w: a proof of %d signatures, at most %d are taken", ErrInvalid, n, most)
-		}
-		if err := may(b.Author, n); err != nil {
-			return nil, err
-		}
+	signatures, err := c.proof()
+	if err == nil && c.mutations[0].Class.alone() {
+		err = may(b.Author, signatures)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := c.within(verify); err != nil {
 		return nil, err
@@ -227,18 +228,21 @@ func CheckBundleIf(raw []byte, lim Limits, verify votes.Verifier, may Proving) (
 // one by one.
 const maxDecisions = 8
 
-// proofSignatures is how many signatures a proof in a mutation has, which is alone in its bundle then. It verifies
-// nothing.
-func (m *CheckedMutation) proofSignatures() int {
-	switch {
+// proof is how many signatures the proof in the bundle has, which is of its only mutation then. It verifies nothing,
+// and returns an error if they are more than a block can wait for.
+func (c *CheckedBundle) proof() (signatures int, err error) {
+	switch m := &c.mutations[0]; {
 	case m.Rejoins != nil:
-		return m.Rejoins.signatures()
+		signatures = m.Rejoins.signatures()
 	case m.Brings != nil:
-		return m.Brings.signatures()
+		signatures = m.Brings.signatures()
 	case m.Carries != nil:
-		return m.Carries.Proof.Signatures()
+		signatures = m.Carries.Proof.Signatures()
 	}
-	return 0
+	if most := maxRejoinSigned + c.limits.Anchors; signatures > most {
+		err = fmt.Errorf("%w: a proof of %d signatures, at most %d are taken", ErrInvalid, signatures, most)
+	}
+	return signatures, err
 }
 
 // within verifies the signatures within a bundle: of its grants, of the consents to its decisions, and of an island.
@@ -249,17 +253,17 @@ func (c *CheckedBundle) within(verify votes.Verifier) error {
 	n := 0
 	for i := range c.mutations {
 		if r := c.mutations[i].Rejoins; r != nil {
-			if err := r.verify(verify, c.limits); err != nil {
+			if err := r.verify(verify); err != nil {
 				return fmt.Errorf("%w: an island: %w", ErrInvalid, err)
 			}
 		}
 		if g := c.mutations[i].Brings; g != nil {
-			if err := g.verify(verify, c.limits); err != nil {
+			if err := g.verify(verify); err != nil {
 				return fmt.Errorf("%w: a scope that comes home: %w", ErrInvalid, err)
 			}
 		}
 		if t := c.mutations[i].Carries; t != nil {
-			if err := t.verify(c.limits); err != nil {
+			if err := t.verify(); err != nil {
 				return fmt.Errorf("%w: a name that moves between scopes: %w", ErrInvalid, err)
 			}
 		}

@@ -188,7 +188,7 @@ func (x *execution) region() (*region, error) { return x.next.region() }
 func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes int) error) (failure, err error) {
 	size := 0
 	end := PrefixEnd(prefix)
-	if away, err := x.departs(prefix, end); away != nil || err != nil {
+	if away, err := x.departs(prefix, end, false); away != nil || err != nil {
 		return away, err
 	}
 	tooMuch := fmt.Errorf("%q holds more than the %d keys and %d MiB that can be handed over at once; delegate longer prefixes one by one", prefix, x.bounds.HandKeys, x.bounds.HandBytes>>20)

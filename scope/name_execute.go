@@ -47,20 +47,23 @@ func (x *execution) naming(n *Naming) (apply func() (aweigh.UID, error), failure
 		return x.fork(n)
 	}
 	v, _, err := x.newest(n.Key) // it is there
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		failure, err = x.departs(n.Key, nil, n.Kind == Unbind)
 	}
-	if x.names.Sent > 0 {
-		if sent, on, err := x.sentAt(n.Key); on || err != nil {
-			return func() (aweigh.UID, error) { return v.UID, x.givesUp(&v, &sent) }, x.mayGiveUp(n, &sent), err
-		}
+	if failure != nil || err != nil {
+		return nil, failure, err
 	}
 	var do func() error
 	switch n.Kind {
 	case Bind, Move:
 		do, failure, err = x.bind(n, &v)
 	case Unbind:
-		do = func() error { return x.unname(&v, "") }
+		do = func() error {
+			if given, err := x.givesUp(&v); given || err != nil {
+				return err
+			}
+			return x.unname(&v, "")
+		}
 	case Rollback:
 		do, failure, err = x.rollback(n)
 	case Send:

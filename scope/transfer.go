@@ -21,7 +21,7 @@ import (
 // identity, or declines; each decides once, by its own rules. The first scope then lets the name go, or keeps it. What
 // either decided is proven to the other by its lineage, and nodes of anchors carry the proofs. The first scope waits
 // for a decision: only one that is proven tells whether the other has the object. Once the time is over until which the
-// other can receive it, an author can give the object up by unbinding its name.
+// other can receive it, an author can give the object up by deleting its key.
 
 // Sent is the record of a name that is on its way to another scope.
 type Sent struct {
@@ -135,13 +135,14 @@ func (s *State) Received(to []byte, id aweigh.Hash) (r Received, ok bool, err er
 	return r, ok, err
 }
 
-// departs reports that a name of [key, end), in the sense of Op, is on its way to another scope.
-func (x *execution) departs(key, end []byte) (failure, err error) {
+// departs reports that a name of [key, end), in the sense of Op, is on its way to another scope. After Sent.Until a
+// change that ends one name alone, and says so, gives it up.
+func (x *execution) departs(key, end []byte, ends bool) (failure, err error) {
 	if x.names.Sent == 0 {
 		return nil, nil
 	}
 	on, err := x.sent(key, end, 1)
-	if err != nil || len(on) == 0 {
+	if err != nil || len(on) == 0 || ends && len(end) == 0 && x.block.Header.Time > on[0].Until {
 		return nil, err
 	}
 	return ErrSent, nil

@@ -142,15 +142,7 @@ func TestObjectsThatWereSentKeepTheirIdentityThroughFolds(t *testing.T) {
 			above, _, to := transferRealms(t, nil)
 			above.one(above.put("/x", "one"))
 			u := above.live()["/x"].UID
-			above.one(above.sending("/x", "/b/y", above.now.Add(3*time.Hour)))
-			above.add(above.next(nil, nil))
-			above.add(above.next(nil, nil))
-			all, _ := above.state.Sent(9)
-			e, _, _ := above.state.Lineage().Entry(all[0].Entry)
-			p, err := NewTransferSent(Ancestry{Genesis: above.g, Handovers: above.hands, Head: above.final()}, above.state, &all[0], above.made[e.Height-1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := above.sends(above, "/x", "/b/y", above.now.Add(3*time.Hour))
 			to.now = max(to.now, above.now)
 			to.carries(Carrying{Proof: *p})
 			done := to.decided(above, p)

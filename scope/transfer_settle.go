@@ -56,23 +56,21 @@ const givenUp = ", given up"
 // other scope was proven.
 func GivenUp(reason string) bool { return strings.HasSuffix(reason, givenUp) }
 
-// mayGiveUp reports why a naming cannot change a name that is on its way. Once the time for it is over, to unbind it
-// gives it up: the object lives on only if the other scope has it.
-func (x *execution) mayGiveUp(n *Naming, sent *Sent) (failure error) {
-	if n.Kind != Unbind || x.block.Header.Time <= sent.Until {
-		return ErrSent
+// givesUp ends that a name is on its way, if it is, without a decision. The scope has no use for the object's identity
+// any more, so that it makes no difference whether the other one received it.
+func (x *execution) givesUp(v *KeyValue) (given bool, err error) {
+	if x.names.Sent == 0 {
+		return false, nil
 	}
-	return nil
-}
-
-// givesUp ends that a name is on its way, without a decision. The scope has no use for the object's identity any more,
-// so that it makes no difference whether the other one received it.
-func (x *execution) givesUp(v *KeyValue, sent *Sent) error {
+	sent, on, err := x.sentAt(v.Key)
+	if err != nil || !on {
+		return false, err
+	}
 	x.names.Sent--
 	if err := x.replace(x.space.at(atSent, sent.Key...), nil); err != nil {
-		return err
+		return true, err
 	}
-	return x.leaves(v, sent, givenUp)
+	return true, x.leaves(v, &sent, givenUp)
 }
 
 // settles does with what was sent from here to a scope that comes home what the decision of that asks for.

@@ -34,9 +34,12 @@ func transferRealms(t testing.TB, change func(*Policy)) (above, from, to *realm)
 	return above, from, to
 }
 
-// ancestryBelow leads from the root scope to the newest block of a scope below it.
+// ancestryBelow leads from the root scope to the newest block of a scope below it, or of itself.
 func (r *realm) ancestryBelow(c *realm) Ancestry {
 	r.t.Helper()
+	if c == r {
+		return Ancestry{Genesis: r.g, Handovers: r.hands, Head: r.final()}
+	}
 	above, err := NewStep(Ancestry{Genesis: r.g, Handovers: r.hands, Head: r.final()}, r.state, c.g.Descent)
 	if err != nil {
 		r.t.Fatalf("%v", err)
@@ -377,21 +380,14 @@ func TestWhatIsOnItsWayHoldsItsScope(t *testing.T) {
 // unbind its name, whether or not that scope has it. No key names the identity twice, also if the other scope comes
 // home.
 func TestNamesOnTheirWayAreGivenUp(t *testing.T) {
-	for _, taken := range []bool{true, false} {
-		t.Run(fmt.Sprint("the other scope has it: ", taken), func(t *testing.T) {
+	for i := range 4 {
+		taken, unbinds := i%2 == 0, i < 2
+		t.Run(fmt.Sprint("the other scope has it: ", taken, ", unbound: ", unbinds), func(t *testing.T) {
 			above, _, to := transferRealms(t, nil)
 			above.one(above.put("/x", "one"))
 			u := above.live()["/x"].UID
 			until := above.now.Add(time.Hour)
-			above.one(above.sending("/x", "/b/y", until))
-			above.add(above.next(nil, nil))
-			above.add(above.next(nil, nil))
-			all, _ := above.state.Sent(9)
-			e, _, _ := above.state.Lineage().Entry(all[0].Entry)
-			p, err := NewTransferSent(Ancestry{Genesis: above.g, Handovers: above.hands, Head: above.final()}, above.state, &all[0], above.made[e.Height-1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := above.sends(above, "/x", "/b/y", until)
 			to.now = max(to.now, above.now)
 			var done *TransferProof
 			if taken {
@@ -404,10 +400,16 @@ func TestNamesOnTheirWayAreGivenUp(t *testing.T) {
 				}
 			}
 			at(until.Add(-time.Minute))
-			fails(t, above.world, above.naming(Naming{Kind: Unbind, Key: []byte("/x")}), ErrSent)
+			ends := func() Mutation {
+				if unbinds {
+					return above.naming(Naming{Kind: Unbind, Key: []byte("/x")})
+				}
+				return above.ops(del("/x", ""))
+			}
+			fails(t, above.world, ends(), ErrSent)
 			at(until.Add(time.Second))
 			fails(t, above.world, above.ops(del("/x", "/x0")), ErrSent) // a range does not say which names it is for
-			above.one(above.naming(Naming{Kind: Unbind, Key: []byte("/x")}))
+			above.one(ends())
 			above.checkDigest()
 			if all, err := above.state.Sent(9); len(all) > 0 || err != nil {
 				t.Errorf("on their way are %v, %v", all, err)

@@ -72,7 +72,7 @@ func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 			}
 		case OpPut, OpDelete:
 			if failure == nil {
-				failure, err = x.departs(op.Key, op.End)
+				failure, err = x.departs(op.Key, op.End, op.Kind == OpDelete)
 			}
 			if failure == nil && err == nil && op.Kind == OpPut {
 				failure, err = x.checkPut(op)
@@ -304,6 +304,11 @@ func (x *execution) delete(op *Op, resp *Response) error {
 	resp.Deleted = int64(len(gone))
 	if op.Prev && x.wants() {
 		if resp.Prev, err = x.values(op.Key, op.End, len(gone)); err != nil {
+			return err
+		}
+	}
+	if len(op.End) == 0 && len(gone) == 1 {
+		if given, err := x.givesUp(&gone[0].KeyValue); given || err != nil {
 			return err
 		}
 	}

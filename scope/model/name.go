@@ -123,17 +123,10 @@ func (m *Model) naming(n *scope.Naming) (apply func() aweigh.UID, failure error)
 	if n.Kind != scope.Unbind && n.Kind != scope.Send && m.full() {
 		return nil, scope.ErrNoSpace
 	}
-	v := m.keys()[string(n.Key)]
-	if is, on := m.view.sent[string(n.Key)]; on && n.Kind != scope.Fork {
-		if n.Kind != scope.Unbind || m.block.Header.Time <= is.until {
-			return nil, scope.ErrSent
-		}
-		return func() aweigh.UID {
-			delete(m.view.sent, string(n.Key))
-			m.leaves(string(n.Key), is, ", given up")
-			return v.UID
-		}, nil
+	if n.Kind != scope.Fork && m.departs(n.Key, nil, n.Kind == scope.Unbind) {
+		return nil, scope.ErrSent
 	}
+	v := m.keys()[string(n.Key)]
 	var do func()
 	switch n.Kind {
 	case scope.Bind, scope.Move:

@@ -71,6 +71,9 @@ func (m *Model) delete(op *scope.Op, r *scope.Response) {
 // remove takes a key from the object that it names; the last one ends it. why is the reason where no mutation asks
 // for it.
 func (m *Model) remove(v scope.KeyValue, why string) {
+	if m.givesUp(string(v.Key)) {
+		return
+	}
 	e := lineage.Entry{Class: lineage.Delete, Reason: why}
 	if m.unlist(v.UID, string(v.Key)) {
 		e.Class = lineage.AliasUnbind

@@ -24,14 +24,25 @@ type sent struct {
 // decisionAbout names what was decided about a name that another scope sent.
 func decisionAbout(to []byte, id aweigh.Hash) string { return string(to) + "\x00" + string(id[:]) }
 
-// departs reports whether a name of [key, end) is on its way to another scope.
-func (m *Model) departs(key, end []byte) bool {
-	for on := range m.view.sent { // order-free: whether there is one
-		if scope.Within([]byte(on), key, end) {
+// departs reports whether a name of [key, end) is on its way to another scope, and is not given up by a change that
+// ends it.
+func (m *Model) departs(key, end []byte, ends bool) bool {
+	for on, is := range m.view.sent { // order-free: whether there is one
+		if scope.Within([]byte(on), key, end) && !(ends && len(end) == 0 && m.block.Header.Time > is.until) {
 			return true
 		}
 	}
 	return false
+}
+
+// givesUp ends that a name is on its way, if it is.
+func (m *Model) givesUp(key string) bool {
+	is, on := m.view.sent[key]
+	if on {
+		delete(m.view.sent, key)
+		m.leaves(key, is, ", given up")
+	}
+	return on
 }
 
 // send reports why a name cannot be sent to another scope, and how it is.

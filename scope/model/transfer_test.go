@@ -87,6 +87,21 @@ func (r *realm) carry(pick func(int) int, c scope.Carrying) {
 	w.by(by, time.Duration(pick(3))*time.Second, w.mutation(scope.Carry, c))
 }
 
+// move puts a key of a scope, sends it, and carries the proof of that.
+func (r *realm) move(t *rapid.T, pick func(int) int, w *world, key, to []byte) {
+	w.now = max(w.now, r.root.now)
+	w.step(time.Second, w.mutation(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: key, Value: []byte{1}}}}))
+	v, _ := w.model.At(w.model.Height()).Get(key)
+	if v.UID.IsZero() {
+		return // its author may not
+	}
+	until := w.now.Add(time.Duration(10+pick(1000)) * time.Second)
+	w.step(time.Second, w.mutation(scope.Name, scope.Naming{Kind: scope.Send, Object: v.UID, Key: key, To: to, Until: until}))
+	if r.prove(t, pick); len(r.proofs) > 0 {
+		r.carry(pick, r.proofs[len(r.proofs)-1])
+	}
+}
+
 // TestTransfersAreTheModels moves names between scopes, under load and in any order of steps, also of steps that were
 // taken before. Every outcome, the lineage and all that can be read is what the models say. Each object is in one scope
 // in the end, but for what is still on its way.
@@ -113,6 +128,9 @@ func TestTransfersAreTheModels(t *testing.T) {
 			}
 		}
 		names := map[string][]byte{"": []byte("c"), "a": []byte("ax"), "b": []byte("bx")}
+		if len(r.below) == 2 && pick(2) > 0 { // so that many draws have some that is decided about
+			r.move(t, pick, r.below[0], names["a"], []byte([]string{"cm", "bm"}[pick(2)]))
+		}
 		for range 12 + pick(10) {
 			for _, w := range r.all() {
 				w.now = max(w.now, root.now)
@@ -141,7 +159,10 @@ func TestTransfersAreTheModels(t *testing.T) {
 					}
 				}
 			case 9:
-				w.step(time.Duration(pick(120))*time.Second, w.mutation(scope.Name, scope.Naming{Kind: scope.Unbind, Key: mine}))
+				w.step(time.Duration(pick(120))*time.Second, []scope.Mutation{
+					w.mutation(scope.Name, scope.Naming{Kind: scope.Unbind, Key: mine}),
+					w.mutation(scope.Write, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: mine}}}),
+				}[pick(2)])
 			case 10, 11, 12:
 				program(t, w, []string{string(mine)}, false)
 			}
@@ -188,7 +209,7 @@ func TestTransfersAreTheModels(t *testing.T) {
 		}
 	})
 	t.Logf("%d objects were received, %d declined, and %d given up", received, declined, given)
-	if !testing.Short() && received+declined+given == 0 {
-		t.Error("nothing that was sent was decided about")
+	if !testing.Short() && (received == 0 || declined == 0) { // few draws may well show one of both only
+		t.Error("these are too few")
 	}
 }

@@ -123,7 +123,7 @@ func (m *Model) plan(t *scope.Txn) (path []bool, failure error) {
 			if why = m.readable(op.Range.Revision); op.Range.Revision > 0 && m.view.wasElsewhere(op.Key, op.End, op.Range.Revision) {
 				why = cmp.Or(why, scope.ErrCompacted)
 			}
-		case (op.Kind == scope.OpPut || op.Kind == scope.OpDelete) && failure == nil && m.departs(op.Key, op.End):
+		case (op.Kind == scope.OpPut || op.Kind == scope.OpDelete) && failure == nil && m.departs(op.Key, op.End, op.Kind == scope.OpDelete):
 			why = scope.ErrSent
 		case op.Kind == scope.OpPut && failure == nil:
 			why = m.checkPut(op)
